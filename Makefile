@@ -1,0 +1,84 @@
+# Cinnabar. 'make help' lists the targets.
+SHELL := /bin/bash
+GO ?= go
+BIN := bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -X main.version=$(VERSION)
+GOLANGCI_VERSION := $(shell cat .golangci-lint-version)
+GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+DEADCODE := $(GO) run golang.org/x/tools/cmd/deadcode@v0.49.0
+GOVULNCHECK := $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0
+FUZZTIME ?= 30s
+PKGS ?= ./...
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## start the hub with its own login on https://localhost:8443 and http://localhost:8080
+	@exec $(BIN)/hub dev $(ARGS)
+
+.PHONY: build
+build: ## build bin/hub and bin/authz
+	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/hub ./cmd/authz
+
+.PHONY: test
+test: ## run all tests; says what was left out and why
+	@$(GO) run ./test/report $(TESTFLAGS) $(PKGS)
+
+.PHONY: race
+race: ## run all tests with the race detector, shuffled
+	@$(GO) run ./test/report -race -shuffle=on -count=1 $(TESTFLAGS) $(PKGS)
+
+.PHONY: e2e
+e2e: ## run the end-to-end and browser tests alone
+	@$(GO) run ./test/report -count=1 ./test/...
+
+.PHONY: check
+check: fmt-check lint race cross dead vuln ## everything that must hold before a change is merged
+
+.PHONY: fmt
+fmt: ## format the code
+	@$(GOLANGCI) fmt ./...
+
+.PHONY: fmt-check
+fmt-check: ## fail when code is not formatted
+	@$(GOLANGCI) fmt --diff ./...
+
+.PHONY: lint
+lint: ## run the linters (.golangci.yml)
+	@$(GOLANGCI) run ./...
+
+.PHONY: cross
+cross: ## vet and build for linux, darwin and windows
+	@for os in linux darwin windows; do echo "$$os"; \
+	  CGO_ENABLED=0 GOOS=$$os $(GO) vet ./... && CGO_ENABLED=0 GOOS=$$os $(GO) build -o /dev/null ./cmd/hub && CGO_ENABLED=0 GOOS=$$os $(GO) build -o /dev/null ./cmd/authz || exit 1; done
+
+.PHONY: dead
+dead: ## fail when a function can be reached from no binary and no test
+	@out=$$($(DEADCODE) -test ./...); if [ -n "$$out" ]; then echo "$$out"; exit 1; fi
+
+.PHONY: vuln
+vuln: ## look for known vulnerabilities in what the binaries use (needs the network)
+	@$(GOVULNCHECK) ./...
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME
+	@for f in $$(grep -rlE --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+	  for t in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$f/*_test.go | sed 's/^func //'); do \
+	    echo "$$f $$t"; $(GO) test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) $$f || exit 1; done; done
+
+.PHONY: bench
+bench: ## run the benchmarks
+	@$(GO) test -run '^$$' -bench . -benchmem $(PKGS)
+
+.PHONY: docs
+docs: ## write configs/*.yaml and the golden files anew from the code
+	@$(GO) test ./internal/config -update
+
+.PHONY: clean
+clean: ## remove what was built
+	@rm -rf $(BIN)

@@ -1,0 +1,160 @@
+package config_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cinnabar-hub/cinnabar/internal/config"
+)
+
+var update = flag.Bool("update", false, "rewrite configs/*.yaml from the types")
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "hub.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const minimal = `
+public_url: https://hub.example.com/.well-known/mercure
+tls: { mode: off }
+issuers:
+  - id: https://app.example.com
+    keys: [ { alg: HS256, secret_file: pub.secret } ]
+`
+
+func TestLoadHub(t *testing.T) {
+	path := write(t, minimal)
+	l, err := config.LoadHub(config.Source{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := l.Value
+	if h.Resource != h.PublicURL {
+		t.Errorf("resource = %q, want the hub URL", h.Resource)
+	}
+	if got, want := string(h.Issuers[0].Keys[0].SecretFile), filepath.Join(filepath.Dir(path), "pub.secret"); got != want {
+		t.Errorf("secret_file = %q, want it beside the configuration: %q", got, want)
+	}
+	if h.Heartbeat != 15*time.Second || h.Limits.Matchers != 256 {
+		t.Errorf("defaults are lost: heartbeat %v, matchers %d", h.Heartbeat, h.Limits.Matchers)
+	}
+	if l.Origins["public_url"] != config.FromFile || l.Origins["heartbeat"] != "" {
+		t.Errorf("origins = %v", l.Origins)
+	}
+}
+
+func TestLoadHub_environment(t *testing.T) {
+	l, err := config.LoadHub(config.Source{Path: write(t, minimal), Environ: []string{
+		"CINNABAR_HUB_TLS_MODE=off", "CINNABAR_HUB_HEARTBEAT=3s", "CINNABAR_HUB_LIMITS_BODY=2MiB",
+		"CINNABAR_HUB_CORS_ORIGINS=[https://a.example, https://b.example]", "CINNABAR_HUB_ANONYMOUS=false", "OTHER=1",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := l.Value
+	if h.Heartbeat != 3*time.Second || h.Limits.Body != 2<<20 || h.Anonymous {
+		t.Errorf("heartbeat %v, body %v, anonymous %v", h.Heartbeat, h.Limits.Body, h.Anonymous)
+	}
+	if diff := cmp.Diff([]string{"https://a.example", "https://b.example"}, h.CORSOrigins); diff != "" {
+		t.Errorf("cors_origins: %s", diff)
+	}
+	if l.Origins["heartbeat"] != config.FromEnvironment {
+		t.Errorf("origin of heartbeat = %q", l.Origins["heartbeat"])
+	}
+}
+
+func TestLoadHub_refuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text    string
+		environ []string
+		want    []string
+	}{
+		"an unknown key with line and nearest name":    {text: minimal + "heartbeet: 3s\n", want: []string{"line 7", `"heartbeet"`, `"heartbeat"`}},
+		"an unknown nested key":                        {text: minimal + "history: { drivr: memory }\n", want: []string{"history.drivr", `"driver"`}},
+		"an unknown key in a list":                     {text: strings.Replace(minimal, "alg:", "algo:", 1), want: []string{"issuers[0].keys[0].algo", `"alg"`}},
+		"a repeated key":                               {text: minimal + "anonymous: true\nanonymous: false\n", want: []string{"repeated"}},
+		"an unknown variable":                          {text: minimal, environ: []string{"CINNABAR_HUB_HEARTBEET=3s"}, want: []string{"CINNABAR_HUB_HEARTBEAT"}},
+		"a bad value in a variable":                    {text: minimal, environ: []string{"CINNABAR_HUB_HEARTBEAT=soon"}, want: []string{"CINNABAR_HUB_HEARTBEAT"}},
+		"a second document":                            {text: minimal + "---\nlisten: x\n", want: []string{"more than one"}},
+		"no issuer":                                    {text: "public_url: https://h.example/hub\ntls: { mode: off }\n", want: []string{"issuers"}},
+		"a hub URL without a path":                     {text: strings.Replace(minimal, "/.well-known/mercure", "/", 1), want: []string{"public_url"}},
+		"active subscriptions, which do not exist yet": {text: minimal + "subscriptions: true\n", want: []string{"subscriptions"}},
+		"two sources for one key":                      {text: strings.Replace(minimal, "secret_file: pub.secret", "secret_file: a, pem_file: b", 1), want: []string{"exactly one"}},
+		"an odd size":                                  {text: minimal + "limits: { body: 1 megabyte }\n", want: []string{"KiB"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := config.LoadHub(config.Source{Path: write(t, tc.text), Environ: tc.environ})
+			if !errors.Is(err, config.ErrInvalid) {
+				t.Fatalf("err = %v, want ErrInvalid", err)
+			}
+			for _, w := range tc.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("err = %q, want it to contain %q", err, w)
+				}
+			}
+		})
+	}
+}
+
+func TestReference(t *testing.T) {
+	for name, f := range map[string]func() (string, error){"hub.yaml": config.ReferenceHub, "authz.yaml": config.ReferenceAuthz} {
+		t.Run(name, func(t *testing.T) {
+			got, err := f()
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("..", "..", "configs", name)
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("configs/%s is out of step with the types (run this test with -update): %s", name, diff)
+			}
+		})
+	}
+	t.Run("the reference loads and gives the example back", func(t *testing.T) {
+		l, err := config.LoadHub(config.Source{Path: "../../configs/hub.yaml"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := l.Value.Limits, config.ExampleHub().Limits; got != want {
+			t.Errorf("limits = %+v, want %+v", got, want)
+		}
+		if _, err := config.LoadAuthz(config.Source{Path: "../../configs/authz.yaml"}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func FuzzLoadHub(f *testing.F) {
+	f.Add(minimal)
+	f.Add("a: [1, {b: *x}]")
+	f.Add("&a [*a]")
+	f.Add("issuers: [[[]]]")
+	f.Fuzz(func(t *testing.T, text string) {
+		path := filepath.Join(t.TempDir(), "hub.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := config.LoadHub(config.Source{Path: path}); err == nil && l.Value.PublicURL == "" {
+			t.Errorf("a configuration without a hub URL was accepted: %q", text)
+		}
+	})
+}

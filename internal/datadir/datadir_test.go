@@ -1,0 +1,79 @@
+package datadir_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/cinnabar-hub/cinnabar/internal/datadir"
+)
+
+func TestCreate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "data")
+	d, err := datadir.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := os.ReadFile(d.Join(".gitignore")); err != nil || string(raw) != "*\n" {
+		t.Errorf(".gitignore = %q, %v", raw, err)
+	}
+	if d.HoldsStore() {
+		t.Error("a new folder is said to hold a store")
+	}
+	if _, err := d.HubURL(); !errors.Is(err, datadir.ErrNoData) {
+		t.Errorf("HubURL = %v, want ErrNoData", err)
+	}
+	if err := d.WriteFile("hub.yaml", []byte("public_url: https://localhost:8443/hub\n")); err != nil {
+		t.Fatal(err)
+	}
+	again, err := datadir.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u, err := again.HubURL(); err != nil || u != "https://localhost:8443/hub" {
+		t.Errorf("HubURL = %q, %v", u, err)
+	}
+	if err := d.WriteFile("authz.db", nil); err != nil {
+		t.Fatal(err)
+	}
+	if !d.HoldsStore() {
+		t.Error("a folder with a database is said to hold none")
+	}
+}
+
+func TestOpen_refusesLooseModes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no mode bits")
+	}
+	path := filepath.Join(t.TempDir(), "data")
+	d, err := datadir.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(d.Join("authz.secret"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.CheckFiles(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(d.Join("authz.secret"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.CheckFiles(); !errors.Is(err, datadir.ErrLoose) {
+		t.Errorf("CheckFiles = %v, want ErrLoose", err)
+	}
+	if err := os.Chmod(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := datadir.Open(path); !errors.Is(err, datadir.ErrLoose) {
+		t.Errorf("Open = %v, want ErrLoose", err)
+	}
+}
+
+func TestOpen_refusesWhatIsNotThere(t *testing.T) {
+	if _, err := datadir.Open(filepath.Join(t.TempDir(), "none")); !errors.Is(err, datadir.ErrNoData) {
+		t.Errorf("Open = %v, want ErrNoData", err)
+	}
+}
