@@ -102,6 +102,8 @@ type When struct {
 	Roles []string `yaml:"roles"`
 	// User names.
 	Users []string `yaml:"users"`
+	// Resource identifiers.
+	Resources []string `yaml:"resources"`
 }
 
 // Detail is a Mercure authorization detail.

@@ -6,7 +6,7 @@
 //
 // Precedence, lowest first: defaults, file, environment. The variable of a key is the prefix (CINNABAR_HUB_ or
 // CINNABAR_AUTHZ_) and its path in upper case with underscores: tls.cert_file is CINNABAR_HUB_TLS_CERT_FILE. Lists and maps
-// are written as YAML in their variable. Relative file names in a file are relative to that file's folder, in the
+// are written as YAML in their variable. An empty variable empties a text, and counts as absent for anything else. Relative file names in a file are relative to that file's folder, in the
 // environment to the working directory.
 //
 // Values are plain data and not safe for concurrent modification; nothing in the program modifies one after loading.

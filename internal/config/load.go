@@ -199,6 +199,9 @@ func (l *Loaded[T]) readEnviron(prefix string, environ []string) error {
 		if !ok {
 			return fmt.Errorf("%w: unknown variable %s%s", ErrInvalid, name, suggest(name, names))
 		}
+		if value == "" && lf.value.Kind() != reflect.String {
+			continue
+		}
 		if err := setFromEnviron(lf.value, value); err != nil {
 			return fmt.Errorf("%w: variable %s: %w", ErrInvalid, name, err)
 		}
@@ -217,8 +220,7 @@ func setFromEnviron(v reflect.Value, raw string) error {
 		return err
 	}
 	if len(n.Content) == 0 {
-		v.SetZero()
-		return nil
+		return errors.New("holds nothing")
 	}
 	if err := checkKeys(n.Content[0], v.Type(), ""); err != nil {
 		return err

@@ -77,3 +77,25 @@ func TestOpen_refusesWhatIsNotThere(t *testing.T) {
 		t.Errorf("Open = %v, want ErrNoData", err)
 	}
 }
+
+func TestLock(t *testing.T) {
+	d, err := datadir.Create(filepath.Join(t.TempDir(), "data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := d.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Lock(); !errors.Is(err, datadir.ErrLocked) {
+		t.Errorf("a second Lock = %v, want ErrLocked", err)
+	}
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := d.Lock()
+	if err != nil {
+		t.Fatalf("Lock after unlock: %v", err)
+	}
+	_ = again()
+}

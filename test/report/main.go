@@ -67,7 +67,7 @@ func run(args []string, out io.Writer) (code int, err error) {
 	if err := os.Mkdir(outputs, 0o700); err != nil {
 		return 1, err
 	}
-	all, err := os.Create(filepath.Join(outputs, "go-test.log")) //nolint:gosec // a folder made here
+	all, err := os.Create(filepath.Join(outputs, "go-test.log"))
 	if err != nil {
 		return 1, err
 	}
@@ -85,7 +85,7 @@ func run(args []string, out io.Writer) (code int, err error) {
 }
 
 func (r *report) runTests(args []string, secrets, outputs string) error {
-	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...) //nolint:gosec,noctx // the arguments are the user's own; it ends with the tests
+	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...) //nolint:noctx // the arguments are the user's own; it ends with the tests
 	cmd.Env = append(os.Environ(), secretwatch.SecretsVariable+"="+secrets, secretwatch.OutputVariable+"="+outputs)
 	var stderr bytes.Buffer
 	cmd.Stderr = io.MultiWriter(os.Stderr, &stderr)
@@ -205,7 +205,7 @@ func findLeaks(secretsFile, outputs string) ([]string, error) {
 	}
 	found := map[string]bool{}
 	for _, name := range files {
-		raw, err := os.ReadFile(name) //nolint:gosec // a folder made here
+		raw, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
@@ -240,7 +240,7 @@ func holdsPiece(line string, pieces map[string]bool) bool {
 // readPieces gives every piece of every recorded secret.
 func readPieces(path string) (map[string]bool, error) {
 	pieces := map[string]bool{}
-	f, err := os.Open(path) //nolint:gosec // a folder made here
+	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return pieces, nil
 	}

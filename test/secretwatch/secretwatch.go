@@ -130,7 +130,7 @@ func (t *Transport) json(resp *http.Response) error {
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	var members map[string]any
 	if json.Unmarshal(body, &members) != nil {
-		return nil // not an object
+		return nil //nolint:nilerr // not an object, so it has no members
 	}
 	for _, name := range secretFields() {
 		if s, ok := members[name].(string); ok {
