@@ -1,0 +1,273 @@
+package memory
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/feed"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxEvents = 100_000
+	DefaultMaxBytes  = 128 << 20
+)
+
+// Options configure a Log.
+type Options struct {
+	// MaxEvents bounds the number of entries; 0 means DefaultMaxEvents, negative no limit.
+	MaxEvents int
+	// MaxBytes bounds the entries by their Size; 0 means DefaultMaxBytes, negative no limit.
+	MaxBytes int64
+	// MaxAge bounds the age of entries; 0 means no limit.
+	MaxAge time.Duration
+	// TailLagBytes bounds what a running Tail may lag behind before Append waits; 0
+	// means 64 MiB.
+	TailLagBytes int64
+	// AppendPatience is how long Append waits for a lagging Tail; 0 means 5 s.
+	AppendPatience time.Duration
+}
+
+// Validate returns an error for values that make no sense.
+func (o Options) Validate() error {
+	if o.MaxAge < 0 || o.TailLagBytes < 0 || o.AppendPatience < 0 {
+		return errors.New("memory: negative limit")
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxEvents == 0 {
+		o.MaxEvents = DefaultMaxEvents
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	return o
+}
+
+// Log is a history.Log in memory.
+type Log struct {
+	o     Options
+	epoch string
+	feed  *feed.Feed
+	calls sync.WaitGroup // running calls; Close waits for them
+
+	// mu protects all fields below.
+	mu     sync.Mutex
+	ring   ring
+	last   history.Position
+	closed bool
+}
+
+var _ history.Log = (*Log)(nil)
+
+// Open returns an empty log.
+func Open(o Options) (*Log, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	return &Log{
+		o: o.withDefaults(), epoch: rand.Text(), ring: newRing(),
+		feed: feed.New(feed.Options{
+			BufferBytes: -1, KeepUnread: true, LagBytes: o.TailLagBytes, Patience: o.AppendPatience,
+		}, 0),
+	}, nil
+}
+
+// begin counts a call in; the caller must call l.calls.Done when it returns nil.
+func (l *Log) begin(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return history.ErrClosed
+	}
+	l.calls.Add(1)
+	return nil
+}
+
+// Append implements history.Log.
+func (l *Log) Append(ctx context.Context, r *history.Record) (history.Position, error) {
+	if err := l.begin(ctx); err != nil {
+		return 0, fmt.Errorf("append to memory: %w", err)
+	}
+	defer l.calls.Done()
+	if err := l.feed.Admit(ctx, int64(r.Size())); err != nil {
+		return 0, fmt.Errorf("append to memory: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last++
+	e := history.Entry{Position: l.last, Record: *r}
+	l.ring.push(e, time.Now())
+	l.trim()
+	l.feed.Publish([]history.Entry{e})
+	return e.Position, nil
+}
+
+// trim enforces the limits. The caller holds the lock.
+func (l *Log) trim() {
+	var oldest time.Time
+	if l.o.MaxAge > 0 {
+		oldest = time.Now().Add(-l.o.MaxAge)
+	}
+	for n := l.ring.len(); n > 0; n = l.ring.len() {
+		tooMany := l.o.MaxEvents > 0 && n > l.o.MaxEvents
+		tooBig := l.o.MaxBytes > 0 && n > 1 && l.ring.bytes > l.o.MaxBytes
+		tooOld := l.o.MaxAge > 0 && l.ring.at(0).stored.Before(oldest)
+		if !tooMany && !tooBig && !tooOld {
+			return
+		}
+		l.ring.pop()
+	}
+}
+
+// Tail implements history.Log.
+func (l *Log) Tail(ctx context.Context, after history.Position, fn func([]history.Entry) error) error {
+	if err := l.begin(ctx); err != nil {
+		return fmt.Errorf("tail memory: %w", err)
+	}
+	defer l.calls.Done()
+	if after == 0 {
+		l.mu.Lock()
+		l.trim()
+		after = l.first() - 1
+		l.mu.Unlock()
+	}
+	if err := l.feed.Tail(ctx, after, l.replay, fn); err != nil {
+		return fmt.Errorf("tail memory: %w", err)
+	}
+	return nil
+}
+
+// first returns the position of the oldest entry. The caller holds the lock.
+func (l *Log) first() history.Position {
+	return l.last + 1 - history.Position(l.ring.len())
+}
+
+// Seek implements history.Log.
+func (l *Log) Seek(ctx context.Context, id string) (history.Position, error) {
+	if err := l.begin(ctx); err != nil {
+		return 0, fmt.Errorf("seek in memory: %w", err)
+	}
+	defer l.calls.Done()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trim()
+	if p, ok := l.ring.find(id); ok {
+		return p, nil
+	}
+	return 0, fmt.Errorf("seek in memory: %w", history.ErrUnknownID)
+}
+
+// Replay implements history.Log.
+func (l *Log) Replay(ctx context.Context, q history.Query) (history.Page, error) {
+	if err := l.begin(ctx); err != nil {
+		return history.Page{}, fmt.Errorf("replay memory: %w", err)
+	}
+	defer l.calls.Done()
+	page, err := l.replay(ctx, q)
+	if err != nil {
+		return history.Page{}, fmt.Errorf("replay memory: %w", err)
+	}
+	return page, nil
+}
+
+func (l *Log) replay(ctx context.Context, q history.Query) (history.Page, error) {
+	if q.MaxBytes <= 0 {
+		q.MaxBytes = history.DefaultPageBytes
+	}
+	page := history.Page{Through: q.After}
+	upTo := q.UpTo
+	var chunk []history.Entry
+	bytes := 0
+	for {
+		if err := ctx.Err(); err != nil {
+			return history.Page{}, err
+		}
+		var err error
+		chunk, upTo, err = l.chunk(chunk[:0], page.Through, upTo)
+		switch {
+		case err != nil && len(page.Entries) > 0:
+			return page, nil // the rest was trimmed meanwhile: the next query says so
+		case err != nil:
+			return history.Page{}, err
+		case len(chunk) == 0:
+			page.Through = max(page.Through, upTo)
+			return page, nil
+		}
+		for i := range chunk {
+			page.Through = chunk[i].Position
+			if !q.Select.Selects(chunk[i].Topics) {
+				continue
+			}
+			page.Entries = append(page.Entries, chunk[i])
+			if bytes += chunk[i].Size(); bytes >= q.MaxBytes {
+				return page, nil
+			}
+		}
+	}
+}
+
+// chunk copies some of the entries in (after, upTo] to dst; none means that there
+// are no more. It returns upTo clipped to the head, where 0 stands for the head.
+func (l *Log) chunk(dst []history.Entry, after, upTo history.Position) ([]history.Entry, history.Position, error) {
+	const most = 256
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trim()
+	if upTo == 0 || upTo > l.last {
+		upTo = l.last
+	}
+	first := l.first()
+	if after != 0 && after+1 < first {
+		return dst, upTo, history.ErrPositionGone
+	}
+	for p := max(after+1, first); p <= upTo && len(dst) < most; p++ {
+		dst = append(dst, l.ring.at(int(p-first)).Entry)
+	}
+	return dst, upTo, nil
+}
+
+// Head implements history.Log.
+func (l *Log) Head(ctx context.Context) (history.Head, error) {
+	if err := l.begin(ctx); err != nil {
+		return history.Head{}, fmt.Errorf("head of memory: %w", err)
+	}
+	defer l.calls.Done()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trim()
+	h := history.Head{Epoch: l.epoch, First: l.first(), Last: l.last}
+	if n := l.ring.len(); n > 0 {
+		h.LastID = l.ring.at(n - 1).ID
+	}
+	return h, nil
+}
+
+// Ready implements history.Log.
+func (l *Log) Ready(ctx context.Context) error {
+	if err := l.begin(ctx); err != nil {
+		return err
+	}
+	l.calls.Done()
+	return nil
+}
+
+// Close implements history.Log. It must not be called from a Tail's function.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.feed.Close()
+	l.calls.Wait()
+	return nil
+}

@@ -1,0 +1,182 @@
+package segments
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/cinnabar-hub/cinnabar/internal/history"
+)
+
+// maxIdleBuffer is the size up to which the committer keeps its buffer between commits.
+const maxIdleBuffer = 2 * commitBytes
+
+// committer is the state of the goroutine that writes.
+type committer struct {
+	segment *segment // the one being written: the last of Log.segments
+	buf     []byte
+	batch   []*request
+	entries []history.Entry
+	hashes  []uint64
+	millis  int64 // time of the newest record, so that times never decrease
+}
+
+// runCommitter commits what is queued until the log is closed, when nothing is queued any more.
+func (l *Log) runCommitter() {
+	defer l.workers.Done()
+	for {
+		select {
+		case <-l.quit:
+			return
+		case <-l.queue.wake:
+		}
+		for l.commitQueued() {
+		}
+	}
+}
+
+// commitQueued makes one commit and tells whether there may be more to do.
+func (l *Log) commitQueued() bool {
+	// Publishers that are about to append get to run first and share this commit's sync.
+	runtime.Gosched()
+	c := &l.committer
+	maxBytes := int(min(commitBytes, l.o.SegmentBytes))
+	batch, bytes, rotate := l.queue.take(c.batch[:0], maxBytes, l.o.segmentEvents())
+	c.batch = batch
+	if rotate {
+		l.rotateIdle()
+	}
+	if len(batch) == 0 {
+		return rotate
+	}
+	err := l.commit(batch, bytes)
+	if err != nil {
+		var size int64
+		for _, q := range batch {
+			q.err = err
+			size += int64(q.record.Size())
+		}
+		l.feed.Release(size)
+	}
+	for _, q := range batch {
+		q.done <- struct{}{}
+	}
+	clear(batch)
+	clear(c.entries)
+	if cap(c.buf) > maxIdleBuffer {
+		c.buf = nil
+	}
+	return true
+}
+
+// commit stores the batch and makes it visible, first to readers, then to tails. When it fails,
+// nothing has become visible.
+func (l *Log) commit(batch []*request, bytes int) error {
+	if err := l.state(); err != nil {
+		return err
+	}
+	s := l.committer.segment
+	if s.count > 0 && (s.size+int64(bytes) > l.o.SegmentBytes || s.count+len(batch) > l.o.segmentEvents()) {
+		if err := l.rotate(); err != nil {
+			return err
+		}
+		s = l.committer.segment
+	}
+	l.encode(s, batch)
+	if err := l.write(s); err != nil {
+		return err
+	}
+	l.publish(s, batch)
+	return nil
+}
+
+// encode fills the committer's buffers with the batch.
+func (l *Log) encode(s *segment, batch []*request) {
+	c := &l.committer
+	c.millis = max(c.millis, time.Now().UnixMilli())
+	c.buf, c.entries, c.hashes = c.buf[:0], c.entries[:0], c.hashes[:0]
+	next := s.last() + 1
+	for i, q := range batch {
+		q.position = next + history.Position(i)
+		c.buf = appendRecord(c.buf, s.seed, stamp{position: q.position, millis: c.millis, first: i == 0}, q.record)
+		c.entries = append(c.entries, history.Entry{Position: q.position, Record: *q.record})
+		c.hashes = append(c.hashes, l.hash(q.record.ID))
+	}
+}
+
+// write makes the committer's buffer durable at the end of the segment.
+func (l *Log) write(s *segment) error {
+	_, err := s.file.WriteAt(l.committer.buf, s.size)
+	switch {
+	case err == nil:
+		if err = s.file.Sync(); err == nil {
+			return nil
+		}
+		err = fmt.Errorf("sync: %w", err)
+	case isNoSpace(err):
+		if cut := s.file.Truncate(s.size); cut == nil {
+			return fmt.Errorf("%w: %w", history.ErrNoSpace, err)
+		}
+	}
+	// Whatever reached the file was never acknowledged. Cutting it off spares the next Open the
+	// doubt; that this may fail as well changes nothing.
+	_ = s.file.Truncate(s.size)
+	return l.fail(err)
+}
+
+// fail makes the log read-only and returns the error that says so.
+func (l *Log) fail(cause error) error {
+	err := fmt.Errorf("%w: %w", history.ErrReadOnly, cause)
+	l.mu.Lock()
+	l.failed = err
+	l.mu.Unlock()
+	l.o.Logger.Error("history is read-only until it is reopened", slog.String("error", cause.Error()))
+	return err
+}
+
+// publish makes the committed batch visible.
+func (l *Log) publish(s *segment, batch []*request) {
+	c := &l.committer
+	l.mu.Lock()
+	before := s.size
+	for i, q := range batch {
+		s.add(c.hashes[i], c.millis, q.size)
+	}
+	l.bytes += s.size - before
+	l.last = s.last()
+	l.lastID = batch[len(batch)-1].record.ID
+	dropped := l.trim()
+	l.mu.Unlock()
+	l.feed.Publish(c.entries)
+	if dropped {
+		l.wakeJanitor()
+	}
+}
+
+// rotateIdle closes the current segment because of its age. Its failure is the next commit's
+// business, if it persists.
+func (l *Log) rotateIdle() {
+	if l.committer.segment.count == 0 || l.state() != nil {
+		return
+	}
+	if err := l.rotate(); err != nil {
+		l.o.Logger.Warn("history segment was not closed", slog.String("error", err.Error()))
+	}
+}
+
+// rotate begins a new segment. The current one is complete and synced.
+func (l *Log) rotate() error {
+	s, err := l.createSegment(l.committer.segment.last() + 1)
+	if err != nil {
+		return err
+	}
+	l.committer.segment = s
+	l.mu.Lock()
+	l.segments = append(l.segments, s)
+	l.bytes += s.size
+	l.trim()
+	l.mu.Unlock()
+	l.wakeJanitor()
+	return nil
+}

@@ -1,0 +1,74 @@
+package segments
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/cinnabar-hub/cinnabar/internal/history"
+)
+
+// createSegment makes an empty segment whose name and header are durable. A failure that leaves
+// the folder as it was can be tried again; any other makes the log read-only.
+func (l *Log) createSegment(base history.Position) (*segment, error) {
+	name := segmentName(base)
+	temp := name + tempSuffix
+	seed, err := l.writeHeader(temp, base)
+	if err == nil {
+		err = l.folder.Rename(temp, name)
+	}
+	if err != nil {
+		return nil, l.undoCreate(err, temp)
+	}
+	if err := l.folder.Sync(); err != nil {
+		return nil, l.fail(fmt.Errorf("begin segment: %w", err))
+	}
+	f, err := l.folder.Open(name)
+	if err != nil {
+		return nil, l.undoCreate(err, name)
+	}
+	x := newGrowingIndex()
+	return &segment{base: base, name: name, seed: seed, file: f, size: headerSize, growing: x, ids: x}, nil
+}
+
+// undoCreate removes what a failed attempt to create a segment has left. An empty segment must not
+// stay: the current one may still grow, and their positions would overlap.
+func (l *Log) undoCreate(cause error, name string) error {
+	cause = fmt.Errorf("begin segment: %w", cause)
+	if err := errors.Join(l.removeIfThere(name), l.folder.Sync()); err != nil {
+		return l.fail(errors.Join(cause, err))
+	}
+	if isNoSpace(cause) {
+		return fmt.Errorf("%w: %w", history.ErrNoSpace, cause)
+	}
+	return cause
+}
+
+// writeHeader makes a durable file with a header and nothing else. The file is closed again, because
+// some systems cannot rename open files.
+func (l *Log) writeHeader(name string, base history.Position) (seed uint32, err error) {
+	if err := l.removeIfThere(name); err != nil {
+		return 0, err
+	}
+	h := header{base: base, created: time.Now(), store: l.store}
+	_, _ = rand.Read(h.salt[:]) // never fails: crypto/rand aborts the program instead
+	b, seed := h.encode()
+	f, err := l.folder.Create(name)
+	if err != nil {
+		return 0, err
+	}
+	_, err = f.WriteAt(b, 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	return seed, errors.Join(err, f.Close())
+}
+
+func (l *Log) removeIfThere(name string) error {
+	if err := l.folder.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package segments
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sort"
+	"sync"
+
+	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/feed"
+)
+
+// Log is a history.Log in segment files.
+type Log struct {
+	o      Options
+	folder folder
+	store  storeID
+	hash   func(id string) uint64 // keyed
+	feed   *feed.Feed
+	queue  *queue
+
+	closing sync.Once
+	calls   sync.WaitGroup // running calls; Close waits for them
+	workers sync.WaitGroup // committer and janitor
+	quit    chan struct{}  // closed by Close to end the workers
+	tidy    chan struct{}  // wakes the janitor; capacity 1, nobody closes it
+	buffers sync.Pool      // of *[]byte, for readers
+
+	committer committer  // belongs to the committer's goroutine
+	reaping   sync.Mutex // held while trimmed files are removed; before mu
+
+	// mu protects all fields below and the marked ones of the segments.
+	mu       sync.RWMutex
+	segments []*segment // by position; the last one is being written; never empty
+	trimmed  []*segment // no longer part of the log, to be removed in this order
+	bytes    int64      // of the files in segments
+	first    history.Position
+	last     history.Position
+	lastID   string
+	failed   error // why nothing can be appended any more
+	closed   bool
+}
+
+var _ history.Log = (*Log)(nil)
+
+// begin counts a call in; the caller must call l.calls.Done when it returns nil.
+func (l *Log) begin(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return history.ErrClosed
+	}
+	l.calls.Add(1)
+	return nil
+}
+
+// Append implements history.Log. Beyond the port's errors it fails with
+// history.ErrTooLarge for records above 16 MiB or 65,535 topics, with history.ErrNoSpace,
+// and with history.ErrReadOnly.
+func (l *Log) Append(ctx context.Context, r *history.Record) (history.Position, error) {
+	position, err := l.append(ctx, r)
+	if err != nil {
+		return 0, fmt.Errorf("append to segments: %w", err)
+	}
+	return position, nil
+}
+
+func (l *Log) append(ctx context.Context, r *history.Record) (history.Position, error) {
+	size := encodedSize(r)
+	if err := checkRecord(r, size); err != nil {
+		return 0, err
+	}
+	if err := l.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer l.calls.Done()
+	if err := l.state(); err != nil {
+		return 0, err
+	}
+	if err := l.feed.Admit(ctx, int64(r.Size())); err != nil {
+		return 0, err
+	}
+	q := &request{record: r, size: size, done: make(chan struct{}, 1)}
+	l.queue.push(q)
+	<-q.done
+	return q.position, q.err
+}
+
+// checkRecord returns an error for a record that the format cannot hold.
+func checkRecord(r *history.Record, size int) error {
+	switch {
+	case r.ID == "" || len(r.Topics) == 0:
+		return errors.New("record without id or topic")
+	case size > maxRecordBytes || len(r.Topics) > maxTopics:
+		return history.ErrTooLarge
+	}
+	return nil
+}
+
+// Head implements history.Log. The epoch is the store's id.
+func (l *Log) Head(ctx context.Context) (history.Head, error) {
+	if err := l.begin(ctx); err != nil {
+		return history.Head{}, fmt.Errorf("head of segments: %w", err)
+	}
+	defer l.calls.Done()
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return history.Head{Epoch: hex.EncodeToString(l.store[:]), First: l.first, Last: l.last, LastID: l.lastID}, nil
+}
+
+// Ready implements history.Log.
+func (l *Log) Ready(ctx context.Context) error {
+	if err := l.begin(ctx); err != nil {
+		return err
+	}
+	defer l.calls.Done()
+	return l.state()
+}
+
+// state returns why nothing can be appended, or nil.
+func (l *Log) state() error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.failed
+}
+
+// Tail implements history.Log.
+func (l *Log) Tail(ctx context.Context, after history.Position, fn func([]history.Entry) error) error {
+	if err := l.begin(ctx); err != nil {
+		return fmt.Errorf("tail segments: %w", err)
+	}
+	defer l.calls.Done()
+	if after == 0 {
+		l.mu.RLock()
+		after = l.first - 1
+		l.mu.RUnlock()
+	}
+	if err := l.feed.Tail(ctx, after, l.replay, fn); err != nil {
+		return fmt.Errorf("tail segments: %w", err)
+	}
+	return nil
+}
+
+// Close implements history.Log. It must not be called from a Tail's function.
+func (l *Log) Close() error {
+	var err error
+	l.closing.Do(func() { err = l.close() })
+	return err
+}
+
+func (l *Log) close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.feed.Close()
+	l.calls.Wait() // the committer finishes accepted appends meanwhile
+	close(l.quit)
+	l.workers.Wait()
+	l.reap()
+	return l.closeFiles()
+}
+
+// closeFiles closes what is open and gives up the lock. Nobody uses the log any more.
+func (l *Log) closeFiles() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, s := range append(l.trimmed, l.segments...) {
+		if s.file != nil {
+			errs = append(errs, s.file.Close())
+		}
+	}
+	l.trimmed, l.segments = nil, nil
+	errs = append(errs, l.folder.Close())
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close segments: %w", err)
+	}
+	return nil
+}
+
+// find returns the segment that holds the position, which must be between first and last. The
+// caller holds the lock.
+func (l *Log) find(p history.Position) *segment {
+	i := sort.Search(len(l.segments), func(i int) bool { return l.segments[i].base > p })
+	return l.segments[i-1]
+}
+
+// active returns the segment that is being written. The caller holds the lock.
+func (l *Log) active() *segment { return l.segments[len(l.segments)-1] }

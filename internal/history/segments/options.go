@@ -1,0 +1,86 @@
+package segments
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+const (
+	// DefaultSegmentBytes is the size of a full segment without other limits.
+	DefaultSegmentBytes = 64 << 20
+
+	// maxSegmentBytes keeps offsets within 32 bits with room for one oversized commit.
+	maxSegmentBytes = 1 << 30
+	// maxSegmentEvents bounds the index of the segment being written.
+	maxSegmentEvents = 1 << 17
+	// commitBytes bounds the records of one commit; a single record may exceed it.
+	commitBytes = 4 << 20
+)
+
+// Options configure a Log. Zero values mean the defaults that the fields name.
+type Options struct {
+	// Dir is the store's folder, which holds nothing else. Open makes it, and missing parents,
+	// with mode 0700.
+	Dir string
+	// MaxEvents bounds the number of entries; 0 means no limit.
+	MaxEvents int
+	// MaxBytes bounds the size of the files; 0 means no limit. Less than 64 KiB makes no sense.
+	MaxBytes int64
+	// MaxAge is how long entries are kept at least; 0 means no limit by age.
+	MaxAge time.Duration
+	// SegmentBytes is the size of a full file, and with it the grain in which MaxBytes trims. 0
+	// means DefaultSegmentBytes, or an eighth of MaxBytes when that is less.
+	SegmentBytes int64
+	// TailBufferBytes bounds the recent entries kept in memory for Tail; 0 means 8 MiB.
+	TailBufferBytes int64
+	// TailLagBytes bounds what waits to be stored and what a running Tail lags behind before
+	// Append waits; 0 means 64 MiB.
+	TailLagBytes int64
+	// AppendPatience is how long Append waits then; 0 means 5 s.
+	AppendPatience time.Duration
+	// Logger receives what an operator should know about recovery and about failures behind the
+	// scenes; nil means nobody.
+	Logger *slog.Logger
+}
+
+// Validate returns an error for values that make no sense.
+func (o Options) Validate() error {
+	switch {
+	case o.Dir == "":
+		return errors.New("segments: no folder given")
+	case o.MaxEvents < 0 || o.MaxBytes < 0 || o.MaxAge < 0 || o.SegmentBytes < 0,
+		o.TailBufferBytes < 0 || o.TailLagBytes < 0 || o.AppendPatience < 0:
+		return errors.New("segments: negative limit")
+	case o.MaxBytes > 0 && o.MaxBytes < 64<<10:
+		return errors.New("segments: limit by bytes below 64 KiB")
+	case o.SegmentBytes > maxSegmentBytes:
+		return fmt.Errorf("segments: segment size above %d bytes", maxSegmentBytes)
+	case o.MaxBytes > 0 && o.SegmentBytes > o.MaxBytes/2:
+		return errors.New("segments: segment size above half of the limit by bytes")
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.SegmentBytes == 0 {
+		o.SegmentBytes = DefaultSegmentBytes
+		if o.MaxBytes > 0 {
+			o.SegmentBytes = min(o.SegmentBytes, o.MaxBytes/8)
+		}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// segmentEvents returns the number of entries at which a segment is full: an eighth of the limit, so that
+// trimmed entries do not linger on disk for long.
+func (o Options) segmentEvents() int {
+	if o.MaxEvents == 0 {
+		return maxSegmentEvents
+	}
+	return min(max(o.MaxEvents/8, 1024), maxSegmentEvents)
+}

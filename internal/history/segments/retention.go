@@ -1,0 +1,177 @@
+package segments
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/cinnabar-hub/cinnabar/internal/history"
+)
+
+// Bounds of the janitor's interval when there is a limit by age.
+const (
+	minTidyInterval = time.Second
+	maxTidyInterval = time.Minute
+)
+
+// trim enforces the limits by number and bytes: it moves first, and takes segments without retained
+// entries out of the log. It tells whether there are any to remove. The caller holds the lock.
+func (l *Log) trim() bool {
+	dropped := false
+	for len(l.segments) > 1 {
+		oldest := l.segments[0]
+		gone := l.o.MaxEvents > 0 && oldest.last() < l.firstByNumber()
+		// Room for a full segment is set aside, so that the files stay within the limit while it grows.
+		size := l.bytes - l.active().size + max(l.active().size, l.o.SegmentBytes)
+		if !gone && (l.o.MaxBytes == 0 || size <= l.o.MaxBytes) {
+			break
+		}
+		l.drop()
+		dropped = true
+	}
+	l.setFirst()
+	return dropped
+}
+
+// drop takes the oldest segment out of the log. The caller holds the lock.
+func (l *Log) drop() {
+	s := l.segments[0]
+	s.trimmed.Store(true)
+	l.bytes -= s.size
+	l.segments[0] = nil
+	l.segments = l.segments[1:]
+	l.trimmed = append(l.trimmed, s)
+}
+
+// setFirst sets first by the segments that are left. The caller holds the lock.
+func (l *Log) setFirst() {
+	l.first = l.segments[0].base
+	if l.o.MaxEvents > 0 {
+		l.first = max(l.first, l.firstByNumber())
+	}
+	if l.first > l.last {
+		l.lastID = ""
+	}
+}
+
+// firstByNumber returns the position before which the limit by number lets nothing be. The caller
+// holds the lock.
+func (l *Log) firstByNumber() history.Position {
+	n := history.Position(l.o.MaxEvents)
+	if l.last < n {
+		return 0
+	}
+	return l.last - n + 1
+}
+
+// runJanitor does what can wait until the log is closed.
+func (l *Log) runJanitor() {
+	defer l.workers.Done()
+	var tick <-chan time.Time
+	if l.o.MaxAge > 0 {
+		t := time.NewTicker(min(max(l.o.MaxAge/16, minTidyInterval), maxTidyInterval))
+		defer t.Stop()
+		tick = t.C
+	}
+	for {
+		select {
+		case <-l.quit:
+			return
+		case <-tick:
+			l.expire(time.Now())
+		case <-l.tidy:
+		}
+		l.sealFull()
+		l.reap()
+	}
+}
+
+func (l *Log) wakeJanitor() {
+	select {
+	case l.tidy <- struct{}{}:
+	default: // it will run anyway
+	}
+}
+
+// expire enforces the limit by age.
+func (l *Log) expire(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	oldest := now.Add(-l.o.MaxAge).UnixMilli()
+	for len(l.segments) > 1 && l.segments[0].newest < oldest {
+		l.drop()
+	}
+	l.setFirst()
+	if a := l.active(); a.count > 0 && a.oldest < now.Add(-l.o.MaxAge/8).UnixMilli() {
+		l.queue.askRotation() // the queue's lock is a leaf
+	}
+}
+
+// sealFull replaces the indexes of segments that no longer grow by compact ones.
+func (l *Log) sealFull() {
+	for {
+		s := l.unsealed()
+		if s == nil {
+			return
+		}
+		x := seal(s.growing.hashes) // the segment is full: nobody adds to them
+		l.mu.Lock()
+		s.ids, s.growing = x, nil
+		l.mu.Unlock()
+	}
+}
+
+func (l *Log) unsealed() *segment {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for _, s := range l.segments[:len(l.segments)-1] {
+		if s.growing != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// reap removes the files of trimmed segments, oldest first and only while nobody reads them: at no
+// time may a gap be found on disk. What fails is tried again later.
+func (l *Log) reap() {
+	l.reaping.Lock()
+	defer l.reaping.Unlock()
+	for {
+		s := l.reapable()
+		if s == nil {
+			return
+		}
+		if err := l.removeSegment(s); err != nil {
+			l.o.Logger.Warn("trimmed history segment was not removed",
+				slog.String("segment", s.name), slog.String("error", err.Error()))
+			return
+		}
+		l.mu.Lock()
+		l.trimmed = l.trimmed[1:]
+		l.mu.Unlock()
+	}
+}
+
+// reapable returns the next segment to remove if nobody reads it.
+func (l *Log) reapable() *segment {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if len(l.trimmed) == 0 || l.trimmed[0].readers.Load() > 0 {
+		return nil
+	}
+	return l.trimmed[0]
+}
+
+// removeSegment closes and removes a file and makes that durable before the next one goes.
+func (l *Log) removeSegment(s *segment) error {
+	if s.file != nil {
+		if err := s.file.Close(); err != nil {
+			l.o.Logger.Warn("trimmed history segment was not closed", slog.String("error", err.Error()))
+		}
+		s.file = nil
+	}
+	if err := l.removeIfThere(s.name); err != nil {
+		return err
+	}
+	return l.folder.Sync()
+}
