@@ -1,0 +1,33 @@
+// Package store is the port to the authorization server's database: the records it keeps, the operations on them, and the errors
+// they end with.
+//
+// It owns the vocabulary (Client, Account, Grant, Code, Key, Revocation, …), the promises about atomicity below, and the sentinel
+// errors. It does not own any database: sqlstore implements the port, storetest checks an implementation against every promise made
+// here. It does not own policy either: whether a client is disabled, a code is bound to the right redirect URI or an account may
+// sign in is decided by package as; what a request in Interaction.Request or Code.Request means is known to package as alone.
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use by goroutines and by processes that share one database: a server and the commands an
+// operator runs beside it. Every method is one transaction. What a method acknowledged by returning nil is durable: it survives
+// kill -9 of the process and a power failure. Records go in and come out as copies; two readers never share memory, so a caller may
+// change what it got.
+//
+// # Invariants
+//
+//   - A one-time record is used once: of any number of concurrent RedeemCode, UseAssertion or FinishInteraction calls for one record
+//     exactly one succeeds.
+//   - A revoked grant issues nothing: RedeemCode and RecordToken check the grant in the transaction that records the token, so a
+//     token cannot slip in behind the revocation that should have caught it.
+//   - A change that revokes and its entries in the revocation log are one transaction. Sequence numbers become visible in order and
+//     are never reused, so a reader that asks for everything after the last number it saw misses nothing.
+//   - Each change of clients, accounts or keys raises Version in its own transaction.
+//   - Account identifiers are never reused: accounts are disabled, never deleted.
+//
+// # Times
+//
+// Implementations keep times as whole milliseconds since 1970 in UTC, rounded down, and the zero time as zero. What comes back is in
+// UTC and may therefore differ from what went in by less than a millisecond; the first instant of 1970 comes back as the zero time.
+//
+// References: RFC 6749, RFC 7523 section 3, RFC 9700 section 2.1, RFC 9396.
+package store

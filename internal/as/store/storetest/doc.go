@@ -1,0 +1,12 @@
+// Package storetest checks an implementation of store.Store against every promise of the port: records and errors, copies, expiry,
+// atomicity under concurrency from several instances, revocation, retention, and durability of what was acknowledged before kill -9.
+//
+// It does not know any implementation. A test of an implementation is
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(tb testing.TB, location string, now func() time.Time) store.Store { … })
+//	}
+//
+// The durability part runs the test binary again, with the environment variable CINNABAR_STORETEST_CHILD set: Run then writes to the
+// database in that location until it is killed, so it has to be called first in its test function.
+package storetest
