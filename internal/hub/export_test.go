@@ -1,0 +1,4 @@
+package hub
+
+// Waiting returns how many bytes wait for readers.
+func (h *Hub) Waiting() int64 { return h.backlog.bytes.Load() }

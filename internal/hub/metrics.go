@@ -1,0 +1,30 @@
+package hub
+
+// Metrics is where the engine counts. Every method is called on the hot path, from several
+// goroutines at once, and must neither block nor allocate.
+type Metrics interface {
+	// Subscribers changes the number of open streams by delta.
+	Subscribers(delta int)
+	// Published counts an update that the history has acknowledged.
+	Published()
+	// Delivered counts n events that were queued live for readers, once per reader.
+	Delivered(n int)
+	// Replayed counts n events that were queued for readers from the history.
+	Replayed(n int)
+	// Cut counts a stream that the hub ended against the reader's wish. The reason is one of
+	// "write_timeout", "history_gone", "history_reset", "history_error" and "expired".
+	Cut(reason string)
+	// Dropped counts n events that left a slow reader's queue unsent. The reader gets them from
+	// the history instead.
+	Dropped(n int)
+}
+
+// noMetrics counts nothing.
+type noMetrics struct{}
+
+func (noMetrics) Subscribers(int) {}
+func (noMetrics) Published()      {}
+func (noMetrics) Delivered(int)   {}
+func (noMetrics) Replayed(int)    {}
+func (noMetrics) Cut(string)      {}
+func (noMetrics) Dropped(int)     {}

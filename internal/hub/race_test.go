@@ -1,0 +1,93 @@
+package hub_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cinnabar-hub/cinnabar/internal/hub"
+	"github.com/cinnabar-hub/cinnabar/internal/mercure"
+)
+
+// TestRace runs all methods of a hub and its subscribers against each other, for the race detector (I4).
+func TestRace(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, func(o *hub.Options) {
+		o.Backlog, o.TotalBacklog, o.Shards = 2000, 20_000, 3
+		o.Heartbeat, o.MaxLifetime, o.WriteTimeout = 200*time.Millisecond, 300*time.Millisecond, 200*time.Millisecond
+		o.DrainWindow = 100 * time.Millisecond
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	var work sync.WaitGroup
+	repeat := func(n int, f func(i int)) {
+		for i := range n {
+			work.Go(func() {
+				for ctx.Err() == nil {
+					f(i)
+				}
+			})
+		}
+	}
+	topics := []string{"a", "b", "https://e.example/c"}
+	readers := []*hub.Principal{nil, e.reader("a"), e.reader("b", "*"), e.root}
+	repeat(2, func(int) {
+		u := &mercure.Update{Topics: topics[rand.IntN(3):], Private: rand.IntN(2) == 0, Data: strconv.Itoa(rand.Int())}
+		if _, err := e.hub.Publish(ctx, e.root, u); err != nil && !errors.Is(err, hub.ErrDraining) {
+			t.Errorf("Publish = %v", err)
+		}
+	})
+	repeat(4, func(int) {
+		s, err := e.hub.Subscribe(ctx, hub.SubscribeRequest{
+			Principal: readers[rand.IntN(4)], Matchers: e.matchers("a", "~https://e.example/:x")[rand.IntN(2):],
+			Cursor: "earliest", HasCursor: rand.IntN(2) == 0,
+		})
+		if err != nil {
+			if !errors.Is(err, hub.ErrDraining) && ctx.Err() == nil {
+				t.Errorf("Subscribe = %v", err)
+			}
+			return
+		}
+		_, _ = s.ResumedFrom()
+		_ = s.ID()
+		if rand.IntN(5) == 0 {
+			s.Discard()
+			<-s.Done()
+			return
+		}
+		k := attach(s, rand.IntN(3000)-1)
+		for range rand.IntN(4) {
+			k.take(rand.IntN(2000))
+		}
+		switch rand.IntN(4) {
+		case 0:
+			k.notify.Gone()
+		case 1:
+			k.notify.Writable()
+		case 2:
+			k.take(-1)
+		}
+	})
+	repeat(1, func(int) {
+		e.hub.CloseBy(func(p *hub.Principal) bool { return p == readers[rand.IntN(4)] })
+		_ = e.hub.Ready(ctx)
+		<-time.After(5 * time.Millisecond)
+	})
+	work.Go(func() {
+		<-time.After(700 * time.Millisecond)
+		if err := e.hub.Drain(t.Context()); err != nil {
+			t.Errorf("Drain = %v", err)
+		}
+	})
+	work.Wait()
+	if n := e.hub.Waiting(); n != 0 {
+		t.Errorf("bytes waiting = %d, want 0", n)
+	}
+	if n := e.metrics.get(&e.metrics.subscribers); n != 0 {
+		t.Errorf("subscribers = %d, want 0", n)
+	}
+}
