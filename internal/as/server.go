@@ -1,0 +1,126 @@
+package as
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/ory/fosite"
+	"golang.org/x/time/rate"
+
+	"github.com/cinnabar-hub/cinnabar/internal/as/account"
+	"github.com/cinnabar-hub/cinnabar/internal/as/store"
+	"github.com/cinnabar-hub/cinnabar/internal/keyring"
+	"github.com/cinnabar-hub/cinnabar/internal/topic"
+)
+
+const (
+	// sweepEvery and sweepLimit pace the deletion of what has expired.
+	sweepEvery = time.Minute
+	sweepLimit = 5000
+)
+
+// Dependencies is what a Server needs from the rest of the program. All are required, except Logger.
+type Dependencies struct {
+	// Store keeps clients, accounts, interactions, grants and the audit trail.
+	Store store.Store
+	// Accounts checks passwords.
+	Accounts *account.Service
+	// Keys sign access tokens. The ring must be the issuer's.
+	Keys *keyring.Ring
+	// Secret authenticates authorization codes and forms: 32 random bytes, the same in every process of the issuer and
+	// after a restart.
+	Secret [32]byte
+	// Logger gets failures and refusals, without secrets. Nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Server is an authorization server. All methods are safe for concurrent use.
+type Server struct {
+	options   Options
+	resources []hubResource
+	store     store.Store
+	accounts  *account.Service
+	keys      *keyring.Ring
+	logger    *slog.Logger
+	provider  fosite.OAuth2Provider
+	formKey   [sha256.Size]byte
+	metadata  []byte
+	origins   origins
+	noise     *rate.Limiter
+}
+
+// New checks the options, writes the configured clients into the store and returns the server. Errors wrap ErrOptions when
+// the options are at fault.
+func New(ctx context.Context, o Options, d Dependencies) (*Server, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if d.Store == nil || d.Accounts == nil || d.Keys == nil || d.Secret == [32]byte{} {
+		return nil, errors.New("as: a dependency is missing")
+	}
+	if d.Logger == nil {
+		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{
+		options: o.withDefaults(), store: d.Store, accounts: d.Accounts, keys: d.Keys, logger: d.Logger,
+		noise: rate.NewLimiter(rate.Every(noiseEvery), noiseBurst),
+	}
+	for _, r := range s.options.Resources {
+		compiler, err := topic.NewCompiler(r.HubURL, topic.Limits{})
+		if err != nil {
+			return nil, fmt.Errorf("%w: resource %q: %w", ErrOptions, r.ID, err)
+		}
+		s.resources = append(s.resources, hubResource{Resource: r, compiler: compiler})
+	}
+	if err := s.checkTemplates(); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.metadata, err = s.buildMetadata(); err != nil {
+		return nil, err
+	}
+	s.formKey = deriveKey(d.Secret, "cinnabar forms of "+o.Issuer)
+	s.provider = newProvider(s, deriveKey(d.Secret, "cinnabar codes of "+o.Issuer))
+	if err := s.syncClients(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// deriveKey makes a key for one purpose, so that one secret file serves several.
+func deriveKey(secret [32]byte, purpose string) [sha256.Size]byte {
+	m := hmac.New(sha256.New, secret[:])
+	_, _ = m.Write([]byte(purpose)) // never fails
+	return [sha256.Size]byte(m.Sum(nil))
+}
+
+// Run does the server's housekeeping until ctx ends: it deletes what has expired. It returns nil when ctx ended.
+func (s *Server) Run(ctx context.Context) error {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		deleted, err := s.store.Sweep(ctx, time.Now(), sweepLimit)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			s.logger.LogAttrs(ctx, slog.LevelWarn, "sweep failed", slog.String("error", err.Error()))
+		case deleted > 0:
+			s.logger.LogAttrs(ctx, slog.LevelDebug, "expired records deleted", slog.Int("count", deleted))
+		}
+	}
+}
+
+// Issuer returns the issuer identifier.
+func (s *Server) Issuer() string { return s.options.Issuer }
+
+// Dev says whether the server runs in development mode.
+func (s *Server) Dev() bool { return s.options.Dev }
