@@ -1,0 +1,213 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cinnabar-hub/cinnabar/internal/session"
+	"github.com/cinnabar-hub/cinnabar/internal/token"
+)
+
+// status reads GET {hub}/session as raw members, so that nothing can hide in it.
+func (f *fixture) status(b *browser, header ...string) map[string]any {
+	f.t.Helper()
+	f.bodies.Reset()
+	resp := f.get(b, hubURL+"/session", header...)
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "application/json" {
+		f.t.Fatalf("status = %d %s", resp.StatusCode, resp.Header.Get("Content-Type"))
+	}
+	var out map[string]any
+	if err := json.Unmarshal(f.bodies.Bytes(), &out); err != nil {
+		f.t.Fatal(err)
+	}
+	return out
+}
+
+func inactive() map[string]any { return map[string]any{"active": false, "renewable": false} }
+
+func TestStatus_Life(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, b := setup(t, nil), &browser{}
+		if diff := cmp.Diff(inactive(), f.status(b)); diff != "" {
+			t.Errorf("before (-want +got):\n%s", diff)
+		}
+		f.signIn(b, "")
+		start := time.Now().UTC()
+		want := map[string]any{
+			"active": true, "renewable": false, "sub": subject, "username": "demo",
+			"expires_at":    start.Add(10 * time.Minute).Format(time.RFC3339),
+			"refresh_after": start.Add(8 * time.Minute).Format(time.RFC3339),
+		}
+		if diff := cmp.Diff(want, f.status(b)); diff != "" {
+			t.Errorf("signed in (-want +got):\n%s", diff)
+		}
+		f.noSecrets(b)
+		time.Sleep(10 * time.Minute) //nolint:forbidigo // fake time
+		if len(b.cookies) != 2 {
+			t.Errorf("cookies at the token's expiry: %v; they must outlive it", b.names())
+		}
+		if diff := cmp.Diff(inactive(), f.status(b)); diff != "" {
+			t.Errorf("after the token's expiry (-want +got):\n%s", diff)
+		}
+		if len(b.cookies) != 0 {
+			t.Errorf("cookies of a dead session: %v", b.names())
+		}
+	})
+}
+
+func TestStatus_AbsoluteEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := setup(t, func(o *session.Options) { o.Idle, o.Absolute = 2*time.Minute, 2*time.Minute })
+		b := &browser{}
+		f.signIn(b, "")
+		if got, want := f.status(b)["expires_at"], time.Now().UTC().Add(2*time.Minute).Format(time.RFC3339); got != want {
+			t.Errorf("expires_at = %v, want the absolute end %v", got, want)
+		}
+		time.Sleep(2 * time.Minute) //nolint:forbidigo // fake time
+		if got := f.status(b); got["active"] != false {
+			t.Errorf("after the absolute end: %v", got)
+		}
+	})
+}
+
+func TestStatus_HubCookieDecides(t *testing.T) {
+	tests := map[string]struct {
+		arrange func(f *fixture, b *browser)
+		want    map[string]any
+		cookies int
+	}{
+		"a revoked token": {
+			func(f *fixture, _ *browser) {
+				f.verify = func(context.Context, string) (*token.Claims, error) {
+					return nil, &token.InvalidError{Check: "revocation", Reason: "revoked"}
+				}
+			}, map[string]any{"active": false}, 0,
+		},
+		"DECISION-19 an empty hub cookie": {
+			func(_ *fixture, b *browser) { b.cookies[0].Value = "" }, map[string]any{"active": false}, 0,
+		},
+		"no hub cookie": {
+			func(_ *fixture, b *browser) { b.cookies = b.cookies[1:] }, map[string]any{"active": false}, 1,
+		},
+		"an unreadable session cookie": {
+			func(_ *fixture, b *browser) { b.cookies[1].Value = "x" }, map[string]any{"active": true, "username": "demo"}, 2,
+		},
+		"a cookie that a backend set": {
+			func(f *fixture, b *browser) {
+				f.server.mint = func(c *token.MintClaims) { c.Subject, c.Username, c.ClientID = "u_other", "", "backend" }
+				compact, err := f.server.issue()
+				if err != nil {
+					f.t.Fatal(err)
+				}
+				b.cookies[0].Value = compact
+			}, map[string]any{"active": true, "renewable": false, "sub": "u_other", "username": nil}, 2,
+		},
+		"two equal hub cookies": {
+			func(_ *fixture, b *browser) {
+				twin := *b.cookies[0]
+				twin.Domain = "example.com"
+				b.cookies = append(b.cookies, &twin)
+			}, map[string]any{"active": true}, 3,
+		},
+		"two different hub cookies": {
+			func(_ *fixture, b *browser) {
+				twin := *b.cookies[0]
+				twin.Domain, twin.Value = "example.com", "x"
+				b.cookies = append(b.cookies, &twin)
+			}, map[string]any{"active": false}, 1, // the twin's domain is not ours to know
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			f, b := setup(t, nil), &browser{}
+			f.signIn(b, "")
+			tt.arrange(f, b)
+			got := f.status(b)
+			for member, want := range tt.want {
+				if got[member] != want {
+					t.Errorf("%s = %v, want %v", member, got[member], want)
+				}
+			}
+			if len(b.cookies) != tt.cookies {
+				t.Errorf("cookies = %v, want %d", b.names(), tt.cookies)
+			}
+		})
+	}
+}
+
+func TestStatus_Unavailable(t *testing.T) {
+	f, b := setup(t, nil), &browser{}
+	f.signIn(b, "")
+	f.verify = func(context.Context, string) (*token.Claims, error) { return nil, token.ErrUnavailable }
+	resp := f.get(b, hubURL+"/session")
+	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || len(b.cookies) != 2 {
+		t.Errorf("status = %d with %d cookies, want 503 and nothing expired", resp.StatusCode, len(b.cookies))
+	}
+}
+
+func TestStatus_CORS(t *testing.T) {
+	tests := map[string]bool{
+		"https://app.example.com": true, "http://localhost:5173": true,
+		"https://app.example.com.": false, "https://App.example.com": false, "http://app.example.com": false,
+		"https://evil.example": false, "null": false, "": false,
+	}
+	f := setup(t, nil)
+	for origin, allowed := range tests {
+		t.Run(origin, func(t *testing.T) {
+			want := ""
+			if allowed {
+				want = origin
+			}
+			for _, method := range []string{http.MethodGet, http.MethodOptions} {
+				r := httptest.NewRequestWithContext(t.Context(), method, hubURL+"/session", http.NoBody)
+				r.Header.Set("Origin", origin)
+				rec := httptest.NewRecorder()
+				f.echo.ServeHTTP(rec, r)
+				h := rec.Result().Header
+				if got := h.Get("Access-Control-Allow-Origin"); got != want {
+					t.Errorf("%s: Access-Control-Allow-Origin = %q, want %q", method, got, want)
+				}
+				if got := h.Get("Access-Control-Allow-Credentials"); (got == "true") != allowed {
+					t.Errorf("%s: Access-Control-Allow-Credentials = %q", method, got)
+				}
+				if !slices.Contains(h.Values("Vary"), "Origin") {
+					t.Errorf("%s: Vary = %v", method, h.Values("Vary"))
+				}
+			}
+		})
+	}
+}
+
+func TestRoutes_Methods(t *testing.T) {
+	f := setup(t, nil)
+	for _, path := range []string{"/session/login", "/session/callback", "/session"} {
+		for _, method := range []string{http.MethodPost, http.MethodHead, http.MethodPut} {
+			rec := httptest.NewRecorder()
+			f.echo.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), method, hubURL+path, http.NoBody))
+			if rec.Code != http.StatusMethodNotAllowed {
+				t.Errorf("%s %s = %d, want 405", method, path, rec.Code)
+			}
+		}
+	}
+}
+
+func TestStatus_IsPlainJSON(t *testing.T) {
+	f := setup(t, nil)
+	resp := f.get(&browser{}, hubURL+"/session")
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || string(body) != `{"active":false,"renewable":false}`+"\n" {
+		t.Errorf("body = %q, %v", body, err)
+	}
+	if got := resp.Header.Get("X-Content-Type-Options"); got != "nosniff" {
+		t.Errorf("X-Content-Type-Options = %q", got)
+	}
+}
