@@ -1,0 +1,202 @@
+package devapp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cinnabar-hub/cinnabar/internal/app"
+	"github.com/cinnabar-hub/cinnabar/internal/app/authzapp"
+	"github.com/cinnabar-hub/cinnabar/internal/app/hubapp"
+	"github.com/cinnabar-hub/cinnabar/internal/as/account"
+	"github.com/cinnabar-hub/cinnabar/internal/as/store"
+	"github.com/cinnabar-hub/cinnabar/internal/config"
+	"github.com/cinnabar-hub/cinnabar/internal/devcert"
+	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
+	"github.com/cinnabar-hub/cinnabar/internal/obs"
+)
+
+// App is the development server.
+type App struct {
+	options   Options
+	hubConfig config.Hub
+	folder    *folder
+	tls       *tls.Config
+	certMade  bool
+	addresses [2]address // of the HTTPS face and of the plain one
+	sites     [2]*site
+	registry  *prometheus.Registry
+	metrics   *obs.Metrics
+	core      *authzapp.Core
+	engine    *hubapp.Engine
+	servers   app.Servers
+	stack     app.Stack
+	ready     chan struct{} // closed once listening
+}
+
+// New opens the data folder and builds both faces. On an error everything it opened is closed.
+func New(ctx context.Context, o Options) (_ *App, err error) {
+	a := &App{options: o, registry: obs.NewRegistry(), ready: make(chan struct{})}
+	if a.addresses[0], err = parseAddress("--listen", o.Listen); err != nil {
+		return nil, err
+	}
+	if a.addresses[1], err = parseAddress("--http", o.HTTP); err != nil {
+		return nil, err
+	}
+	a.sites = [2]*site{newSite(a.addresses[0].origin("https", 443), false), newSite(a.addresses[1].origin("http", 80), true)}
+	if a.metrics, err = obs.NewMetrics(a.registry); err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.stack.Close())
+		}
+	}()
+	if err := a.open(ctx); err != nil {
+		return nil, err
+	}
+	return a, a.build(ctx)
+}
+
+// open opens what is on disk.
+func (a *App) open(ctx context.Context) error {
+	var err error
+	if a.folder, err = openFolder(a.options.DataDir, a.options.Ephemeral); err != nil {
+		return err
+	}
+	a.stack.Push("data folder", a.folder.close)
+	cert, made, err := devcert.Certificate(a.folder.TLSDir(), time.Now())
+	if err != nil {
+		return err
+	}
+	a.certMade = made
+	a.tls = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	a.core, err = authzapp.OpenCore(ctx, authzapp.CoreOptions{
+		StorePath: a.folder.StoreFile(), SecretPath: a.folder.SecretFile(), Serve: true, Logger: a.options.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	a.stack.Push("store", a.core.Close)
+	a.hubConfig = config.DefaultHub()
+	a.hubConfig.PublicURL, a.hubConfig.Resource, a.hubConfig.ResourceName = a.sites[0].hubURL, a.sites[0].hubURL, hubName
+	a.hubConfig.Drain = time.Second // somebody waits at the terminal
+	a.hubConfig.History.Path = config.File(a.folder.HistoryDir())
+	if a.options.Ephemeral {
+		a.hubConfig.History.Driver = "memory"
+	}
+	a.engine, err = hubapp.OpenEngine(ctx, hubapp.EngineOptions{Config: a.hubConfig, Metrics: a.metrics, Logger: a.options.Logger})
+	if err != nil {
+		return err
+	}
+	a.stack.Push("hub", a.engine.Close)
+	return nil
+}
+
+// build builds both faces and what they share.
+func (a *App) build(ctx context.Context) error {
+	_, err := a.core.Accounts.Add(ctx, account.Draft{Username: demoUser, Demo: true, Roles: []string{demoUser}})
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("make demo user: %w", err)
+	}
+	private, keySet, err := brokerKey(a.core)
+	if err != nil {
+		return err
+	}
+	for _, s := range a.sites {
+		if err := a.buildSite(ctx, s, a.brokerClient(keySet), private); err != nil {
+			return fmt.Errorf("%s face: %w", s.name(), err)
+		}
+	}
+	for _, s := range a.sites {
+		if err := a.registerDemo(s); err != nil {
+			return err
+		}
+	}
+	if err := a.writeConfig(keySet); err != nil {
+		return err
+	}
+	return a.writeHeaders(ctx)
+}
+
+// Info is what the banner says.
+type Info struct {
+	HubURL, Issuer, StartPage, PlainStartPage string
+	DemoUser, DataDir                         string
+	Ephemeral, NewCertificate                 bool
+	Commands                                  []Command
+}
+
+// Info describes the server.
+func (a *App) Info() Info {
+	return Info{
+		HubURL: a.sites[0].hubURL, Issuer: a.sites[0].origin,
+		StartPage: a.sites[0].origin + "/", PlainStartPage: a.sites[1].origin + "/",
+		DemoUser: demoUser, DataDir: a.folder.Path(), Ephemeral: a.options.Ephemeral, NewCertificate: a.certMade,
+		Commands: a.commands(a.sites[0]),
+	}
+}
+
+// Ready is closed once both faces listen.
+func (a *App) Ready() <-chan struct{} { return a.ready }
+
+// Run serves until ctx ends or something fails, then drains and closes everything. It is called once.
+func (a *App) Run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, a.stack.Close()) }()
+	workers := app.NewWorkers(ctx)
+	defer func() { err = errors.Join(err, workers.Stop()) }()
+	for _, s := range a.sites {
+		workers.Go("authorization server of the "+s.name()+" face", s.issuer.Run)
+	}
+	workers.Go("credentials", a.keepHeaders)
+	a.engine.Start(ctx)
+	defer func() { err = errors.Join(err, a.servers.Shutdown(ctx)) }()
+	if err := a.listen(ctx); err != nil {
+		return err
+	}
+	close(a.ready)
+	select {
+	case <-ctx.Done():
+	case <-a.engine.Failed():
+	case <-workers.Failed():
+	case err := <-a.servers.Failed():
+		return err
+	}
+	return a.engine.Drain(context.WithoutCancel(ctx))
+}
+
+func (a *App) listen(ctx context.Context) error {
+	for i, flag := range []string{"--listen", "--http"} {
+		config := a.tls
+		if a.sites[i].plain {
+			config = nil
+		}
+		if err := a.listenFace(ctx, a.addresses[i], a.sites[i].face.Echo, config); err != nil {
+			return app.Busy(err, flag)
+		}
+	}
+	checks := []obs.ReadyCheck{{Name: "history", Check: a.engine.Log.Ready}, {Name: "store", Check: a.core.Store.Ready}}
+	err := a.servers.StartOps(ctx, config.Ops{Listen: a.options.Ops}, a.registry, a.options.Logger, checks...)
+	return app.Busy(err, "--ops")
+}
+
+func (a *App) listenFace(ctx context.Context, at address, handler *echo.Echo, tlsConfig *tls.Config) error {
+	for _, host := range at.hosts {
+		_, err := a.servers.Start(ctx, httpserver.ServerOptions{
+			Addr: net.JoinHostPort(host, strconv.Itoa(at.port)), Handler: handler, TLS: tlsConfig, Logger: a.options.Logger,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	a.options.Logger.LogAttrs(ctx, slog.LevelDebug, "face listens", slog.Int("port", at.port), slog.Bool("tls", tlsConfig != nil))
+	return nil
+}

@@ -1,0 +1,102 @@
+package devapp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/cinnabar-hub/cinnabar/internal/as"
+	"github.com/cinnabar-hub/cinnabar/internal/config"
+	"github.com/cinnabar-hub/cinnabar/internal/rar"
+	"github.com/cinnabar-hub/cinnabar/internal/topic"
+)
+
+const (
+	// headerLife is how long the tokens of the header files live, and headerRefresh how often they are replaced.
+	headerLife    = 10 * time.Minute
+	headerRefresh = 4 * time.Minute
+)
+
+// writeConfig writes the effective configuration of the HTTPS face, which other commands read through --data.
+func (a *App) writeConfig(keySet json.RawMessage) error {
+	if err := a.folder.WriteFile(brokerKeySet, keySet); err != nil {
+		return err
+	}
+	s := a.sites[0]
+	tls := config.TLS{Mode: "files", CertFile: config.File(a.folder.Join("tls", "server.crt")), KeyFile: config.File(a.folder.Join("tls", "server.key"))}
+	h := a.hubConfig
+	h.Listen, h.TLS = a.options.Listen, tls
+	h.Issuers = []config.Issuer{{ID: s.origin, AuthorizationServer: true}}
+	text, err := config.Print(&config.Loaded[config.Hub]{Value: h})
+	if err != nil {
+		return fmt.Errorf("write hub configuration: %w", err)
+	}
+	if err := a.folder.WriteFile("hub.yaml", []byte(text)); err != nil {
+		return err
+	}
+	text, err = config.Print(&config.Loaded[config.Authz]{Value: a.authzConfig(s, tls)})
+	if err != nil {
+		return fmt.Errorf("write authorization server configuration: %w", err)
+	}
+	return a.folder.WriteFile("authz.yaml", []byte(text))
+}
+
+func (a *App) authzConfig(s *site, tls config.TLS) config.Authz {
+	c := config.DefaultAuthz()
+	c.Issuer, c.Listen, c.TLS = s.origin, a.options.Listen, tls
+	c.Store.Path, c.Store.SecretFile = config.File(a.folder.StoreFile()), config.File(a.folder.SecretFile())
+	c.Resources = []config.Resource{{ID: s.hubURL, Name: hubName, HubURL: s.hubURL}}
+	client := config.Client{ID: brokerID, Name: brokerName, AuthMethod: as.AuthPrivateKeyJWT, JWKSFile: config.File(a.folder.Join(brokerKeySet))}
+	for _, each := range a.sites {
+		client.RedirectURIs = append(client.RedirectURIs, each.hubURL+callback)
+	}
+	c.Clients = []config.Client{client}
+	detail := config.Detail{
+		Actions: []string{string(rar.Publish), string(rar.Subscribe)},
+		Topics:  []config.Topic{{Match: a.topicBase() + "/*", MatchType: string(topic.URLPattern)}},
+	}
+	c.Policies = []config.Policy{{
+		ID: "demo", When: config.When{Clients: []string{brokerID}}, Grant: []config.Detail{detail},
+		OnMissingRequest: string(as.MissingGrantAll), OnExcess: string(as.ExcessTrim),
+	}}
+	c.Scopes = map[string][]config.Detail{scopeLive: {detail}}
+	return c
+}
+
+// keepHeaders keeps the credentials of the printed commands fresh until ctx ends.
+func (a *App) keepHeaders(ctx context.Context) error {
+	tick := time.NewTicker(headerRefresh)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := a.writeHeaders(ctx); err != nil {
+				a.options.Logger.LogAttrs(ctx, slog.LevelError, "credentials of the printed commands are not renewed", slog.String("error", err.Error()))
+			}
+		}
+	}
+}
+
+// writeHeaders writes an Authorization header for each printed command, readable by the user alone.
+func (a *App) writeHeaders(ctx context.Context) error {
+	s := a.sites[0]
+	for action, name := range map[rar.Action]string{rar.Publish: a.folder.PublishHeaderFile(), rar.Subscribe: a.folder.SubscribeHeaderFile()} {
+		compact, err := as.MintOffline(ctx, a.core.Store, s.issuer.Ring, as.OfflineRequest{
+			Issuer: s.origin, Resource: as.Resource{ID: s.hubURL, HubURL: s.hubURL},
+			Subject: "hub-dev", Actor: "hub dev", TTL: headerLife,
+			Details: []rar.Detail{{Actions: []rar.Action{action}, Topics: []rar.TopicMatcher{{Match: topic.Wildcard, MatchType: topic.Exact}}}},
+		})
+		if err != nil {
+			return err
+		}
+		if err := a.folder.WriteFile(filepath.Base(name), []byte("Authorization: Bearer "+compact+"\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package devapp
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/cinnabar-hub/cinnabar/internal/app/authzapp"
+	"github.com/cinnabar-hub/cinnabar/internal/app/hubapp"
+	"github.com/cinnabar-hub/cinnabar/internal/as"
+	"github.com/cinnabar-hub/cinnabar/internal/as/ashttp"
+	"github.com/cinnabar-hub/cinnabar/internal/as/store"
+	"github.com/cinnabar-hub/cinnabar/internal/demo"
+	"github.com/cinnabar-hub/cinnabar/internal/hub/hubhttp"
+	"github.com/cinnabar-hub/cinnabar/internal/mercure"
+	"github.com/cinnabar-hub/cinnabar/internal/rar"
+	"github.com/cinnabar-hub/cinnabar/internal/session"
+	"github.com/cinnabar-hub/cinnabar/internal/token"
+	"github.com/cinnabar-hub/cinnabar/internal/topic"
+	"github.com/cinnabar-hub/cinnabar/web"
+)
+
+const (
+	demoUser    = "demo"
+	brokerID    = "cinnabar-dev"
+	brokerName  = "Cinnabar start page"
+	hubName     = "Cinnabar development hub"
+	scopeLive   = "live"
+	callback    = "/session/callback"
+	plainSuffix = "-http" // cookies know no ports, so the two faces' cookies differ by name
+
+	brokerKeySet  = "broker.jwks"
+	brokerTimeout = 10 * time.Second
+)
+
+// site is one face: an origin with its own identity.
+type site struct {
+	origin string
+	hubURL string
+	plain  bool
+
+	issuer *authzapp.Issuer
+	face   *hubapp.Face
+}
+
+func newSite(origin string, plain bool) *site {
+	return &site{origin: origin, hubURL: origin + mercure.DefaultHubPath, plain: plain}
+}
+
+// topicBase is where the demo's topics live; both faces use the HTTPS one, so that an update reaches the pages of both.
+func (a *App) topicBase() string { return a.sites[0].origin + "/demo" }
+
+// demoDetails is what the demo user may be granted.
+func (a *App) demoDetails() []rar.Detail {
+	return []rar.Detail{{
+		Actions: []rar.Action{rar.Publish, rar.Subscribe},
+		Topics:  []rar.TopicMatcher{{Match: a.topicBase() + "/*", MatchType: topic.URLPattern}},
+	}}
+}
+
+// serverOptions are the options of a face's authorization server. Clients are the same on both, since they share a store.
+func (a *App) serverOptions(s *site, client store.Client) as.Options {
+	details := a.demoDetails()
+	return as.Options{
+		Issuer:    s.origin,
+		Resources: []as.Resource{{ID: s.hubURL, Name: hubName, HubURL: a.sites[0].hubURL}},
+		Clients:   []store.Client{client},
+		Policies: []as.Policy{{
+			ID: "demo", When: as.When{Clients: []string{brokerID}}, Grant: details,
+			OnMissingRequest: as.MissingGrantAll, OnExcess: as.ExcessTrim,
+		}},
+		Scopes: map[string][]rar.Detail{scopeLive: details},
+		Dev:    true, DemoUser: demoUser,
+	}
+}
+
+// brokerKey derives the broker's key from the store's secret, so that no file holds it.
+func brokerKey(core *authzapp.Core) (private, keySet json.RawMessage, err error) {
+	seed, err := core.Derive("broker client key")
+	if err != nil {
+		return nil, nil, err
+	}
+	key := token.SigningKey{ID: "broker-1", Algorithm: "EdDSA", Material: ed25519.NewKeyFromSeed(seed[:])}
+	private, err = key.PrivateJWK()
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode the broker's key: %w", err)
+	}
+	public, err := key.Public()
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode the broker's key: %w", err)
+	}
+	jwk, err := public.PublicJWK()
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode the broker's key: %w", err)
+	}
+	keySet, err = json.Marshal(map[string][]json.RawMessage{"keys": {jwk}})
+	return private, keySet, err
+}
+
+// brokerClient registers the session broker of both faces.
+func (a *App) brokerClient(keySet json.RawMessage) store.Client {
+	c := store.Client{
+		ID: brokerID, Name: brokerName, AuthMethod: as.AuthPrivateKeyJWT, JWKS: keySet,
+		GrantTypes: []string{"authorization_code"}, Static: true, CreatedAt: time.Unix(0, 0).UTC(),
+	}
+	for _, s := range a.sites {
+		c.RedirectURIs = append(c.RedirectURIs, s.hubURL+callback)
+	}
+	return c
+}
+
+// buildSite builds a face on the engine and the core.
+func (a *App) buildSite(ctx context.Context, s *site, client store.Client, clientKey json.RawMessage) error {
+	var err error
+	if s.issuer, err = a.core.Issuer(ctx, a.serverOptions(s, client), ""); err != nil {
+		return err
+	}
+	origins := append(developmentOrigins(), a.options.CORSOrigins...)
+	slices.Sort(origins)
+	origins = slices.Compact(origins)
+	transport := &inMemory{origin: s.origin}
+	sess, err := a.sessionOptions(s, clientKey, origins)
+	if err != nil {
+		return err
+	}
+	s.face, err = a.engine.Face(hubapp.FaceOptions{
+		Hub: hubhttp.Options{
+			PublicURL: s.hubURL, ResourceName: hubName, Anonymous: true, CookieName: sess.CookieName,
+			CORSOrigins: origins, AuthorizationServers: []string{s.origin},
+			ConnectionsPerAddress: 4096, DevHints: true,
+		},
+		Issuers:       []token.Issuer{{ID: s.origin, Keys: s.issuer.Ring, AuthorizationServer: true}},
+		Session:       sess,
+		SessionClient: &http.Client{Transport: transport, Timeout: brokerTimeout},
+		Hosts:         []string{"localhost"},
+		Metrics:       a.metrics,
+		Logger:        a.options.Logger.With(slog.String("face", s.name())),
+	})
+	if err != nil {
+		return err
+	}
+	transport.handler = s.face.Echo
+	edge := authzapp.EdgeOptions{Options: ashttp.Options{InsecureCookie: s.plain && a.options.InsecureCookie}}
+	if s.plain {
+		edge.CookieSuffix = plainSuffix
+	}
+	return a.core.Register(s.face.Echo, s.issuer, edge)
+}
+
+func (s *site) name() string {
+	if s.plain {
+		return "http"
+	}
+	return "https"
+}
+
+func (a *App) sessionOptions(s *site, clientKey json.RawMessage, origins []string) (*session.Options, error) {
+	var cookieKey []byte
+	for _, purpose := range []string{"session cookie authentication", "session cookie encryption"} {
+		half, err := a.core.Derive(purpose)
+		if err != nil {
+			return nil, err
+		}
+		cookieKey = append(cookieKey, half[:]...)
+	}
+	o := &session.Options{
+		HubURL: s.hubURL, Issuer: s.origin, ClientID: brokerID, ClientKey: clientKey,
+		CookieName: mercure.DefaultCookieName, CookieKeys: [][]byte{cookieKey},
+		Profiles:        map[string]session.Profile{session.DefaultProfile: {Scope: scopeLive}},
+		ReturnToOrigins: origins,
+	}
+	if s.plain {
+		o.CookieName += plainSuffix
+		if a.options.InsecureCookie {
+			o.InsecureCookie, o.CookieName = true, hubhttp.InsecureCookieName+plainSuffix
+		}
+	}
+	return o, nil
+}
+
+// registerDemo mounts the start page and the demo resource.
+func (a *App) registerDemo(s *site) error {
+	other := a.sites[0]
+	if s == other {
+		other = a.sites[1]
+	}
+	var commands []demo.Command
+	for _, c := range a.commands(s) {
+		commands = append(commands, demo.Command{Title: c.Title, Line: c.Line})
+	}
+	return demo.Register(s.face.Echo, demo.Options{
+		HubURL: s.hubURL, Issuer: s.origin, TopicBase: a.topicBase(), User: demoUser,
+		OtherFace: other.origin + "/", Version: a.options.Version, Commands: commands,
+	}, demo.Dependencies{
+		LastEventID: a.engine.LastEventID, Templates: web.Templates(), Static: web.Static(), Logger: a.options.Logger,
+	})
+}

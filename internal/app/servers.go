@@ -1,0 +1,99 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cinnabar-hub/cinnabar/internal/config"
+	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
+	"github.com/cinnabar-hub/cinnabar/internal/obs"
+)
+
+// shutdownGrace is how long requests may take to finish after the drain.
+const shutdownGrace = 3 * time.Second
+
+// Servers are the listeners of a process. The zero value has none. It is not safe for concurrent use.
+type Servers struct {
+	list   []*httpserver.Server
+	failed chan error // holds the first failure; nobody blocks on it
+}
+
+// Start binds a listener and serves on it.
+func (s *Servers) Start(ctx context.Context, o httpserver.ServerOptions) (*httpserver.Server, error) {
+	if s.failed == nil {
+		s.failed = make(chan error, 1)
+	}
+	srv, err := httpserver.NewServer(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := srv.Start(ctx); err != nil {
+		return nil, err
+	}
+	s.list = append(s.list, srv)
+	go func() { // ends with Shutdown, which waits for the server
+		if err := srv.Wait(); err != nil {
+			select {
+			case s.failed <- fmt.Errorf("serve %s: %w", o.Addr, err):
+			default:
+			}
+		}
+	}()
+	return srv, nil
+}
+
+// Failed gives the first listener's failure.
+func (s *Servers) Failed() <-chan error { return s.failed }
+
+// Shutdown stops accepting on all listeners and lets requests finish.
+func (s *Servers) Shutdown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+	defer cancel()
+	var errs []error
+	for _, srv := range s.list {
+		if err := srv.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			errs = append(errs, err)
+		}
+	}
+	s.list = nil
+	return errors.Join(errs...)
+}
+
+// StartOps starts the listener for operators, if the configuration wants one.
+func (s *Servers) StartOps(ctx context.Context, c config.Ops, reg *prometheus.Registry, logger *slog.Logger, ready ...obs.ReadyCheck) error {
+	if c.Listen == "" {
+		return nil
+	}
+	h, err := obs.NewOpsHandler(obs.OpsOptions{Logger: logger, Gatherer: reg, Ready: ready, Pprof: c.Pprof})
+	if err != nil {
+		return err
+	}
+	_, err = s.Start(ctx, httpserver.ServerOptions{Addr: c.Listen, Handler: h, Logger: logger})
+	return Busy(err, "ops.listen")
+}
+
+// Busy adds to the error about a taken address what to change.
+func Busy(err error, setting string) error {
+	if _, ok := errors.AsType[*httpserver.BusyError](err); ok {
+		return fmt.Errorf("%w: choose another with %s", err, setting)
+	}
+	return err
+}
+
+// TLSConfig gives the certificate that a configuration names, or nil for plain HTTP. A renewed certificate is picked up.
+func TLSConfig(c config.TLS, logger *slog.Logger) (*tls.Config, error) {
+	if c.Mode == "off" {
+		return nil, nil //nolint:nilnil // no TLS is a mode, not a failure
+	}
+	files, err := httpserver.OpenCertificateFiles(string(c.CertFile), string(c.KeyFile), logger)
+	if err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	return &tls.Config{GetCertificate: files.GetCertificate, MinVersion: tls.VersionTLS12}, nil
+}

@@ -1,0 +1,68 @@
+package authzcli
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cinnabar-hub/cinnabar/internal/app"
+	"github.com/cinnabar-hub/cinnabar/internal/app/authzapp"
+	"github.com/cinnabar-hub/cinnabar/internal/cli"
+	"github.com/cinnabar-hub/cinnabar/internal/config"
+)
+
+// Main runs the authz binary and gives its exit code.
+func Main(ctx context.Context, env cli.Env) int {
+	root := &cobra.Command{
+		Use:   "authz",
+		Short: "The Cinnabar authorization server and the commands that manage it",
+	}
+	root.AddCommand(serveCommand(env), tokenCommand(env), userCommand(env), configCommand(env), cli.VersionCommand(env))
+	return cli.Execute(ctx, env, root)
+}
+
+func serveCommand(env cli.Env) *cobra.Command {
+	var path string
+	c := &cobra.Command{
+		Use:   "serve --config FILE",
+		Short: "Run the authorization server",
+		Long: "Run the authorization server with a configuration file, until SIGTERM or SIGINT. Every key can also be set in the\n" +
+			"environment (" + config.AuthzEnvPrefix + "…).",
+		Example: "  authz serve --config authz.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			l, err := config.LoadAuthz(config.Source{Path: path, Environ: env.Environ})
+			if err != nil {
+				return cli.Usage(err)
+			}
+			logger, err := app.NewLogger(env.Stderr, l.Value.Log)
+			if err != nil {
+				return cli.Usage(err)
+			}
+			server, err := authzapp.New(c.Context(), l.Value, logger)
+			if err != nil {
+				return err
+			}
+			return server.Run(c.Context())
+		},
+	}
+	c.Flags().StringVar(&path, "config", "", "configuration `FILE`; without it the environment alone")
+	return c
+}
+
+func configCommand(env cli.Env) *cobra.Command {
+	return cli.ConfigCommand(env, cli.ConfigVerbs{
+		Load: func(s config.Source) (check func() error, show func() (string, error), err error) {
+			l, err := config.LoadAuthz(s)
+			if err != nil {
+				return nil, nil, err
+			}
+			return func() error { return authzapp.Check(l.Value, quiet()) }, func() (string, error) { return config.Print(l) }, nil
+		},
+		Reference: config.ReferenceAuthz,
+	})
+}
+
+// quiet discards the log of a command: what is wrong is returned.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,0 +1,81 @@
+package hubcli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cinnabar-hub/cinnabar/internal/app"
+	"github.com/cinnabar-hub/cinnabar/internal/app/hubapp"
+	"github.com/cinnabar-hub/cinnabar/internal/cli"
+	"github.com/cinnabar-hub/cinnabar/internal/config"
+)
+
+// Main runs the hub binary and gives its exit code.
+func Main(ctx context.Context, env cli.Env) int {
+	root := &cobra.Command{
+		Use:   "hub",
+		Short: "The Cinnabar Mercure hub",
+		Long:  "A Mercure hub that brings its own authorization server. 'hub dev' starts everything on this machine.",
+	}
+	root.AddCommand(devCommand(env), serveCommand(env), cli.PublishCommand(env), cli.SubscribeCommand(env), configCommand(env), cli.VersionCommand(env))
+	return cli.Execute(ctx, env, root)
+}
+
+func serveCommand(env cli.Env) *cobra.Command {
+	var path string
+	c := &cobra.Command{
+		Use:   "serve --config FILE",
+		Short: "Run the hub",
+		Long: "Run the hub with a configuration file, until SIGTERM or SIGINT: then it refuses new requests and ends its streams over\n" +
+			"the drain time. Every key can also be set in the environment (" + config.HubEnvPrefix + "…).",
+		Example: "  hub serve --config hub.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			l, err := config.LoadHub(config.Source{Path: path, Environ: env.Environ})
+			if err != nil {
+				return cli.Usage(err)
+			}
+			logger, err := app.NewLogger(env.Stderr, l.Value.Log)
+			if err != nil {
+				return cli.Usage(err)
+			}
+			hub, err := hubapp.New(c.Context(), l.Value, logger)
+			if err != nil {
+				return err
+			}
+			return hub.Run(c.Context())
+		},
+	}
+	c.Flags().StringVar(&path, "config", "", "configuration `FILE`; without it the environment alone")
+	return c
+}
+
+func configCommand(env cli.Env) *cobra.Command {
+	return cli.ConfigCommand(env, cli.ConfigVerbs{
+		Load: func(s config.Source) (check func() error, show func() (string, error), err error) {
+			l, err := config.LoadHub(s)
+			if err != nil {
+				return nil, nil, err
+			}
+			return func() error { return hubapp.Check(l.Value, quiet()) }, func() (string, error) { return config.Print(l) }, nil
+		},
+		Reference: config.ReferenceHub,
+	})
+}
+
+// quiet discards the log of a check: what is wrong is returned.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// lines prints lines.
+func lines(w io.Writer, text ...string) error {
+	for _, l := range text {
+		if _, err := fmt.Fprintln(w, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cinnabar-hub/cinnabar/internal/datadir"
+)
+
+// maxTokenBytes bounds what is read as a token.
+const maxTokenBytes = 64 << 10
+
+// Target says which hub a command talks to, and with which token.
+type Target struct {
+	Hub       string
+	Token     string
+	TokenFile string
+	Data      string
+	CAFile    string
+}
+
+// Flags adds the flags of a target; role names the token file of a data folder that fits the command.
+func (t *Target) Flags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&t.Hub, "hub", "", "hub `URL` (default: that of --data)")
+	f.StringVar(&t.Token, "token", "", "access `TOKEN`, - for standard input (also CINNABAR_TOKEN; a token on the command line can be seen by other users)")
+	f.StringVar(&t.TokenFile, "token-file", "", "`FILE` that holds the access token")
+	f.StringVar(&t.Data, "data", "", "data folder `DIR` of a running 'hub dev': gives the hub URL, its certificate and a token")
+	f.StringVar(&t.CAFile, "ca-file", "", "`FILE` with the certificate authority to trust besides the system's, PEM")
+	c.MarkFlagsMutuallyExclusive("token", "token-file")
+}
+
+// Resolve completes the target from the data folder and the environment. forPublish chooses the token of the data folder.
+func (t *Target) Resolve(env Env, forPublish bool) error {
+	if t.Data != "" {
+		if err := t.fromData(env, forPublish); err != nil {
+			return &Error{Code: ExitUsage, Err: err, Hint: "start 'hub dev --data " + t.Data + "' first"}
+		}
+	}
+	if t.Hub == "" {
+		return Usagef("no hub: give --hub URL or --data DIR")
+	}
+	token, err := ReadToken(env, t.Token, t.TokenFile)
+	if err != nil {
+		return err
+	}
+	t.Token = token
+	return nil
+}
+
+// fromData fills what is not given from the data folder.
+func (t *Target) fromData(env Env, forPublish bool) error {
+	d, err := datadir.Open(t.Data)
+	if err != nil {
+		return err
+	}
+	if t.Hub == "" {
+		if t.Hub, err = d.HubURL(); err != nil {
+			return err
+		}
+	}
+	if t.CAFile == "" {
+		t.CAFile = d.CAFile()
+	}
+	if t.Token == "" && t.TokenFile == "" && env.Getenv("CINNABAR_TOKEN") == "" {
+		t.TokenFile = d.SubscribeHeaderFile()
+		if forPublish {
+			t.TokenFile = d.PublishHeaderFile()
+		}
+	}
+	return nil
+}
+
+// ReadToken gives the token of an argument (- for standard input), a file or CINNABAR_TOKEN, in this order; "" when there is
+// none. A file may also hold the whole Authorization header line.
+func ReadToken(env Env, arg, file string) (string, error) {
+	var raw []byte
+	var err error
+	switch {
+	case arg == "-":
+		raw, err = io.ReadAll(io.LimitReader(env.Stdin, maxTokenBytes))
+	case arg != "":
+		raw = []byte(arg)
+	case file != "":
+		raw, err = readFile(file, maxTokenBytes)
+	default:
+		raw = []byte(env.Getenv("CINNABAR_TOKEN"))
+	}
+	if err != nil {
+		return "", Usage(fmt.Errorf("read token: %w", err))
+	}
+	token := strings.TrimSpace(string(raw))
+	if rest, ok := strings.CutPrefix(token, "Authorization:"); ok {
+		token = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(rest), "Bearer "))
+	}
+	if strings.ContainsAny(token, " \t\r\n") {
+		return "", Usagef("the token must be one word")
+	}
+	return token, nil
+}
+
+func readFile(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path) //nolint:gosec // the user names the file
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
+// Client gives an HTTP client for the target. It follows no redirect, since a token must not travel to another place, and has
+// no overall time limit, since streams are long.
+func (t *Target) Client() (*http.Client, error) {
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if t.CAFile != "" {
+		pem, err := readFile(t.CAFile, 1<<20)
+		if err != nil {
+			return nil, Usage(fmt.Errorf("read certificate authority: %w", err))
+		}
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, Usagef("%s holds no PEM certificate", t.CAFile)
+		}
+	}
+	return &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the hub answered with a redirect") },
+		Transport: &http.Transport{
+			Proxy:                 http.ProxyFromEnvironment,
+			DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+			TLSClientConfig:       &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+			ForceAttemptHTTP2:     true,
+			TLSHandshakeTimeout:   10 * time.Second,
+			ResponseHeaderTimeout: 30 * time.Second,
+		},
+	}, nil
+}

@@ -1,0 +1,255 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/cinnabar-hub/cinnabar/test/secretwatch"
+)
+
+// browser is a Chromium with a profile of its own that trusts the development certificate authority, and nothing else unusual.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu       sync.Mutex
+	problems []string // what the page complained of
+}
+
+func startBrowser(t *testing.T, d *dev) *browser {
+	t.Helper()
+	chromium := need(t, "chromium")
+	certutil := need(t, "certutil")
+	home := t.TempDir()
+	nss := filepath.Join(home, ".pki", "nssdb")
+	if err := os.MkdirAll(nss, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"-N", "--empty-password", "-d", "sql:" + nss},
+		{"-A", "-d", "sql:" + nss, "-n", "cinnabar", "-t", "C,,", "-i", filepath.Join(d.data, "tls", "ca.crt")},
+	} {
+		if out, err := exec.CommandContext(t.Context(), certutil, args...).CombinedOutput(); err != nil {
+			t.Fatalf("certutil: %v\n%s", err, out)
+		}
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Env("HOME="+home),
+		chromedp.UserDataDir(filepath.Join(home, "profile")), chromedp.WindowSize(1100, 1000),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-dev-shm-usage", true),
+	)
+	b := &browser{t: t}
+	alloc, cancelAlloc := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
+	ctx, cancel := chromedp.NewContext(alloc, chromedp.WithListener(b.observe))
+	b.ctx = ctx
+	t.Cleanup(func() { cancel(); cancelAlloc() })
+	if err := chromedp.Do(ctx); err != nil { // starts the browser, which ends with this context
+		t.Fatalf("start the browser: %v", err)
+	}
+	for _, err := range []error{
+		call(b, network.Enable, network.EnableParams{}), call(b, cdplog.Enable, cdp.Empty{}), call(b, runtime.Enable, cdp.Empty{}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+// call sends a command whose result does not matter.
+func call[P, R any](b *browser, command cdp.Command[P, R], params P) error {
+	_, err := chromedp.Call(b.ctx, command, params)
+	return err
+}
+
+// observe notes complaints of the page, and tells the checker of the codes and states in URLs.
+func (b *browser) observe(event any) {
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		if u, err := url.Parse(e.Request.URL); err == nil {
+			for _, name := range []string{"code", "state"} {
+				secretwatch.Add(b.t, u.Query().Get(name))
+			}
+		}
+	case *cdplog.EventEntryAdded:
+		if e.Entry.Level == cdplog.EntryLevelError {
+			b.complain(e.Entry.Text + " " + e.Entry.URL)
+		}
+	case *runtime.EventExceptionThrown:
+		b.complain(e.ExceptionDetails.Text)
+	}
+}
+
+func (b *browser) complain(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.problems = append(b.problems, text)
+}
+
+func (b *browser) run(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		b.t.Fatalf("browser: %v\non %s", err, evaluate[string](b, `location.origin + location.pathname + "\n" + document.body.innerText`))
+	}
+}
+
+// evaluate gives the value of an expression in the page.
+func evaluate[T any](b *browser, expression string) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.t.Errorf("evaluate: %v", err)
+	}
+	return v
+}
+
+// waitText waits until an element's text contains something, over navigations.
+func (b *browser) waitText(selector, text string) {
+	b.t.Helper()
+	script := fmt.Sprintf(`(document.querySelector(%q)?.textContent ?? "").includes(%q)`, selector, text)
+	deadline := time.Now().Add(patience)
+	var err error
+	for time.Now().Before(deadline) {
+		ctx, cancel := context.WithTimeout(b.ctx, patience)
+		_, err = chromedp.Run(ctx, chromedp.Poll[chromedp.Void](script, chromedp.WithPollingTimeout(patience/2)))
+		cancel()
+		if err == nil {
+			return
+		}
+		<-time.After(50 * time.Millisecond) // the page is on its way to the next
+	}
+	b.t.Fatalf("no %q in %s: %v\non %s", text, selector, err, evaluate[string](b, `location.origin + location.pathname + "\n" + document.body.innerText`))
+}
+
+// shot keeps a screenshot in the folder that CINNABAR_SCREENSHOTS names, for people to look at.
+func (b *browser) shot(name string) {
+	b.t.Helper()
+	dir := os.Getenv("CINNABAR_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// cookies gives the cookies that the hub would get, by name, and tells the checker of their values.
+func (b *browser) cookies(hub string) map[string]*network.Cookie {
+	b.t.Helper()
+	result, err := chromedp.Call(b.ctx, network.GetCookies, network.GetCookiesParams{URLs: []string{hub}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	out := map[string]*network.Cookie{}
+	for _, c := range result.Cookies {
+		out[c.Name] = c
+		secretwatch.Add(b.t, c.Value)
+	}
+	return out
+}
+
+// signIn goes from the start page through login and consent back to it.
+func (b *browser) signIn(origin, prefix string) {
+	b.t.Helper()
+	b.run(chromedp.Navigate(origin + "/"))
+	b.waitText("#who", "Not signed in")
+	b.shot(prefix + "-1-start")
+	b.run(chromedp.Click(chromedp.CSS("#login")), chromedp.WaitVisible(chromedp.CSS(`button[value="demo"]`)))
+	b.shot(prefix + "-2-login")
+	b.run(chromedp.Click(chromedp.CSS(`button[value="demo"]`)), chromedp.WaitVisible(chromedp.CSS(`button[value="allow"]`)))
+	b.shot(prefix + "-3-consent")
+	b.run(chromedp.Click(chromedp.CSS(`button[value="allow"]`)))
+	b.waitText("#who", "Signed in as demo")
+}
+
+func TestBrowser_fromStartPageToPrivateEvent(t *testing.T) {
+	for face, tc := range map[string]struct {
+		args       []string
+		plain      bool
+		cookie     string
+		secure     bool
+		cookiePath string
+	}{
+		"https":                         {cookie: "__Secure-mercure_access_token", secure: true},
+		"plain":                         {plain: true, cookie: "__Secure-mercure_access_token-http", secure: true},
+		"plain with an insecure cookie": {args: []string{"--insecure-cookie"}, plain: true, cookie: "mercure_access_token-http"},
+	} {
+		t.Run(face, func(t *testing.T) {
+			d := startDev(t, filepath.Join(t.TempDir(), "data"), tc.args...)
+			b := startBrowser(t, d)
+			origin := d.origin
+			if tc.plain {
+				origin = d.plain
+			}
+			b.signIn(origin, strings.ReplaceAll(face, " ", "-"))
+
+			c := b.cookies(origin + "/.well-known/mercure")[tc.cookie]
+			if c == nil {
+				t.Fatalf("there is no cookie %s", tc.cookie)
+			}
+			if c.Secure != tc.secure || !c.HTTPOnly || c.SameSite != network.CookieSameSiteStrict || c.Path != "/.well-known/mercure" || c.Domain != "localhost" {
+				t.Errorf("cookie: Secure %v, HttpOnly %v, SameSite %v, Path %q, Domain %q", c.Secure, c.HTTPOnly, c.SameSite, c.Path, c.Domain)
+			}
+			if life := time.Until(time.Unix(int64(c.Expires), 0)); life < time.Hour {
+				t.Errorf("the cookie lives %v, not longer than its token", life)
+			}
+
+			b.waitText("#state", "Live")
+			topic := d.origin + "/demo/books/1"
+			if _, stderr, code := command(t, "", "hub", "publish", "--data", d.data, "--private", topic, `{"status":"from a terminal"}`); code != 0 {
+				t.Fatalf("hub publish = %d %s", code, stderr)
+			}
+			b.waitText("#log", "from a terminal")
+
+			b.run(chromedp.SetValue(chromedp.CSS("#data"), `{"status":"from the page"}`), chromedp.Click(chromedp.CSS(`#publish button[type="submit"]`)))
+			b.waitText("#log", "from the page")
+			b.waitText("#result", "urn:uuid:")
+			b.shot(strings.ReplaceAll(face, " ", "-") + "-4-live")
+
+			if strings.Contains(evaluate[string](b, "document.cookie"), "mercure") {
+				t.Error("scripts can see the cookie")
+			}
+			if len(b.problems) > 0 {
+				t.Errorf("the page complained: %q", b.problems)
+			}
+		})
+	}
+}
+
+func TestBrowser_narrowAndDark(t *testing.T) {
+	d := startDev(t, filepath.Join(t.TempDir(), "data"))
+	b := startBrowser(t, d)
+	b.run(chromedp.EmulateViewport(320, 700, chromedp.EmulateMobile))
+	dark := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}
+	if err := call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: dark}); err != nil {
+		t.Fatal(err)
+	}
+	b.signIn(d.origin, "narrow")
+	b.shot("narrow-4-live")
+	if evaluate[bool](b, `document.documentElement.scrollWidth > document.documentElement.clientWidth`) {
+		t.Error("the start page scrolls sideways at 320 pixels")
+	}
+}

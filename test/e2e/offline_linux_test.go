@@ -1,0 +1,82 @@
+package e2e_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cinnabar-hub/cinnabar/test/secretwatch"
+)
+
+// TestMakeRun_offline is the first thing a new user does, on a machine whose modules are downloaded and whose network is gone:
+// a clean clone, 'make run', and each printed line pasted into another terminal.
+func TestMakeRun_offline(t *testing.T) {
+	for _, name := range []string{"git", "make", "curl", "unshare", "nsenter", "ip"} {
+		need(t, name)
+	}
+	if out, err := exec.CommandContext(t.Context(), "unshare", "-n", "true").CombinedOutput(); err != nil {
+		t.Skipf("needs the right to make a network namespace: %s", out)
+	}
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clone := filepath.Join(t.TempDir(), "clone")
+	if out, err := exec.CommandContext(t.Context(), "git", "clone", "-q", "--no-hardlinks", root, clone).CombinedOutput(); err != nil {
+		t.Skipf("needs a git checkout: %s", out)
+	}
+	out := newLineBuffer()
+	cmd := exec.Command("unshare", "-n", "sh", "-c", "ip link set lo up && exec make run")
+	cmd.Dir = clone
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOTOOLCHAIN=local")
+	w := secretwatch.Output(t, "make-run", out)
+	cmd.Stdout, cmd.Stderr = w, w
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); out.close(); close(ended) }()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+		<-ended
+		if t.Failed() {
+			t.Logf("output of make run:\n%s", out)
+		}
+	})
+	if !out.waitFor("Stop with Ctrl-C", 5*patience) {
+		t.Fatal("make run printed no banner")
+	}
+	lines := printed(out.String())
+	inside := func(ctx context.Context, line string) *exec.Cmd {
+		c := exec.CommandContext(ctx, "nsenter", "-t", strconv.Itoa(cmd.Process.Pid), "-n", "sh", "-c", "exec "+line)
+		c.Dir = t.TempDir()
+		return c
+	}
+	for _, with := range []string{"curl", "hub"} {
+		if !strings.Contains(lines["publish with "+with], clone) {
+			t.Errorf("the line has no absolute path: %s", lines["publish with "+with])
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		seen := newLineBuffer()
+		watch := inside(ctx, lines["watch with "+with])
+		ww := secretwatch.Output(t, "watch", seen)
+		watch.Stdout, watch.Stderr = ww, ww
+		if err := watch.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if !publishUntilSeen(func() (string, error) {
+			b, err := inside(ctx, lines["publish with "+with]).CombinedOutput()
+			return string(b), err
+		}, seen) {
+			t.Errorf("%s: the watcher saw nothing: %s", with, seen)
+		}
+		cancel()
+		_ = watch.Wait()
+	}
+}
