@@ -284,11 +284,12 @@ func TestDiscovery_Outage(t *testing.T) {
 
 	// Never had a set: unavailable, and asked again after 1, 2, 4 … 60 seconds only.
 	made := 0
-	for _, pause := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+	for _, seconds := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
+		pause := time.Duration(seconds) * time.Second
 		made++
 		wantUnavailable(t, d, "as1", "status 503")
 		wantUnavailable(t, d, "", "status 503")
-		c.Advance(pause*time.Second - time.Nanosecond)
+		c.Advance(pause - time.Nanosecond)
 		wantUnavailable(t, d, "as1", "status 503")
 		wantRequests(t, s, made)
 		c.Advance(time.Nanosecond)

@@ -203,8 +203,7 @@ func (v *Verifier) evaluate(compact string, endpoint rar.Action, now time.Time) 
 
 // verdictError turns what a check returned into the error of Verify.
 func verdictError(name Check, err error) error {
-	var reason reasonError
-	if errors.As(err, &reason) {
+	if reason, ok := errors.AsType[reasonError](err); ok {
 		return &InvalidError{Check: name, Reason: string(reason)}
 	}
 	return fmt.Errorf("token: check %s: %w", name, err)

@@ -273,10 +273,9 @@ func TestVerify_Keys(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := header().with(object{"alg": quoted(c.alg)}).with(c.header)
 			endpoint := c.endpoint
-			switch endpoint {
-			case "":
+			if endpoint == "" {
 				endpoint = rar.Subscribe
-			case "none":
+			} else if endpoint == "none" {
 				endpoint = ""
 			}
 			_, err := v.Verify(t.Context(), compact(h.String(), claims().with(c.claims).String(), c.alg, c.key), endpoint)

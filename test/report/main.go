@@ -85,7 +85,7 @@ func run(args []string, out io.Writer) (code int, err error) {
 }
 
 func (r *report) runTests(args []string, secrets, outputs string) error {
-	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...) //nolint:noctx // the arguments are the user's own; it ends with the tests
+	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Env = append(os.Environ(), secretwatch.SecretsVariable+"="+secrets, secretwatch.OutputVariable+"="+outputs)
 	var stderr bytes.Buffer
 	cmd.Stderr = io.MultiWriter(os.Stderr, &stderr)
