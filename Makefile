@@ -23,7 +23,7 @@ run: build ## start the hub with its own login on https://localhost:8443 and htt
 
 .PHONY: build
 build: ## build bin/hub and bin/authz
-	@$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/hub ./cmd/authz
+	@$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/hub ./cmd/authz
 
 .PHONY: test
 test: ## run all tests; says what was left out and why

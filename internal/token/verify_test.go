@@ -273,9 +273,10 @@ func TestVerify_Keys(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := header().with(object{"alg": quoted(c.alg)}).with(c.header)
 			endpoint := c.endpoint
-			if endpoint == "" {
+			if c.endpoint == "" {
 				endpoint = rar.Subscribe
-			} else if endpoint == "none" {
+			}
+			if c.endpoint == "none" {
 				endpoint = ""
 			}
 			_, err := v.Verify(t.Context(), compact(h.String(), claims().with(c.claims).String(), c.alg, c.key), endpoint)
