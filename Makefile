@@ -77,7 +77,7 @@ bench: ## run the benchmarks
 
 .PHONY: docs
 docs: ## write configs/*.yaml and the golden files anew from the code
-	@$(GO) test ./internal/config -update
+	@$(GO) test ./internal/config ./internal/demo ./internal/as/ashttp -update
 
 .PHONY: clean
 clean: ## remove what was built

@@ -15,8 +15,8 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/obs"
 )
 
-// shutdownGrace is how long requests may take to finish after the drain.
-const shutdownGrace = 3 * time.Second
+// ShutdownGrace is how long the requests of a hub may take to finish, once its streams have been drained.
+const ShutdownGrace = 3 * time.Second
 
 // Servers are the listeners of a process. The zero value has none. It is not safe for concurrent use.
 type Servers struct {
@@ -51,9 +51,9 @@ func (s *Servers) Start(ctx context.Context, o httpserver.ServerOptions) (*https
 // Failed gives the first listener's failure.
 func (s *Servers) Failed() <-chan error { return s.failed }
 
-// Shutdown stops accepting on all listeners and lets requests finish.
-func (s *Servers) Shutdown(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+// Shutdown stops accepting on all listeners and lets requests finish within grace; it ends those that are left.
+func (s *Servers) Shutdown(ctx context.Context, grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	var errs []error
 	for _, srv := range s.list {
@@ -65,7 +65,7 @@ func (s *Servers) Shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// StartOps starts the listener for operators, if the configuration wants one.
+// StartOps starts the listener for operators, if the configuration wants one. Its error is as that of Start.
 func (s *Servers) StartOps(ctx context.Context, c config.Ops, reg *prometheus.Registry, logger *slog.Logger, ready ...obs.ReadyCheck) error {
 	if c.Listen == "" {
 		return nil
@@ -75,7 +75,7 @@ func (s *Servers) StartOps(ctx context.Context, c config.Ops, reg *prometheus.Re
 		return err
 	}
 	_, err = s.Start(ctx, httpserver.ServerOptions{Addr: c.Listen, Handler: h, Logger: logger})
-	return Busy(err, "ops.listen")
+	return err
 }
 
 // Busy adds to the error about a taken address what to change.

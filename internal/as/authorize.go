@@ -15,6 +15,8 @@ import (
 const (
 	// challengeBytes is the length of a base64url SHA-256 (RFC 7636 section 4.2).
 	challengeBytes = 43
+	// maxStateBytes bounds what a client may have kept for it while somebody signs in.
+	maxStateBytes = 4 << 10
 	// maxHintBytes bounds what a client may prefill into the sign-in form.
 	maxHintBytes = 128
 	// maxGrantBytes bounds the canonical details of a grant: the tokens must fit into a header field.
@@ -120,6 +122,8 @@ func checkForm(p params) error {
 		return refuse(CodeRegistrationUnsupported, "The registration parameter is not supported.")
 	case len(p.repeated) > 0:
 		return refuse(CodeInvalidRequest, "A parameter occurs more than once.")
+	case len(p.get("state")) > maxStateBytes || !utf8.ValidString(p.get("state")): // what is kept is JSON, which holds nothing else
+		return refuse(CodeInvalidRequest, "The state parameter is longer than 4096 bytes, or not UTF-8.")
 	case !p.has("response_type"):
 		return refuse(CodeInvalidRequest, "The response_type parameter is missing.")
 	case p.get("response_type") != "code":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/as/account"
 	"github.com/cinnabar-hub/cinnabar/internal/as/store"
@@ -71,6 +72,8 @@ func (s *Server) Login(ctx context.Context, form LoginForm, browser Browser) (Br
 	p.stored.AccountID = a.ID
 	p.stored.SessionID = session.SessionID
 	p.stored.AuthTime = session.AuthTime
+	// What was answered before was answered by whoever was signed in then.
+	p.stored.ConsentedAt, p.request.Consented, p.request.Denied = time.Time{}, nil, false
 	if err := s.save(ctx, p); err != nil {
 		return Browser{}, err
 	}

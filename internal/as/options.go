@@ -83,7 +83,7 @@ type Policy struct {
 // Options configures a Server. The zero values of the durations mean their defaults.
 type Options struct {
 	// Issuer is the issuer identifier (RFC 8414 section 2): an https URL, or http on loopback, without query,
-	// fragment or final slash. Every endpoint stands under it, and nothing is derived from requests.
+	// fragment or final slash, and with a path of plain segments, if any. Every endpoint stands under it, and nothing is derived from requests.
 	Issuer string
 	// Resources lists the hubs. A request that names none gets the only one, and is refused when there are several.
 	Resources []Resource
@@ -212,11 +212,29 @@ func checkIssuer(issuer string) error {
 		return errors.New("has a query or fragment")
 	case strings.HasSuffix(issuer, "/"):
 		return errors.New("ends in a slash")
+	case !plainPath(u.EscapedPath()):
+		return errors.New("has a path with something else than letters, digits and -._~ between single slashes")
 	case u.Scheme == "https" || (u.Scheme == "http" && isLoopbackHost(u.Hostname())):
 		return nil
 	default:
 		return errors.New("is neither https nor http on loopback")
 	}
+}
+
+// plainPath says whether an issuer's path can be a prefix of routes, which give : and * a meaning and know no percent-encoding, and
+// of redirects, which "//" at the beginning would lead to another host.
+func plainPath(path string) bool {
+	if path == "" {
+		return true
+	}
+	for segment := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		if segment == "" || segment == "." || segment == ".." || strings.ContainsFunc(segment, func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~", r)
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 func isLoopbackHost(host string) bool {

@@ -12,6 +12,10 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/topic"
 )
 
+// clientProofSteps is the budget of all proofs about one request whose sender has proven nothing; what is not proved within it
+// is refused. Ordinary requests take a few thousand steps.
+const clientProofSteps = 1 << 21
+
 // hubResource is a resource with the compiler that resolves its relative patterns. It is immutable.
 type hubResource struct {
 	Resource
@@ -113,6 +117,7 @@ func (p Policy) missing(c store.Client) Missing {
 // before sign-in, so template variables stand for anything; what it lets through, the ceiling judges again.
 func (s *Server) clientMayHave(client store.Client, hub hubResource, wanted []rar.Detail) bool {
 	var allowed []allowance
+	prover := topic.NewProver(clientProofSteps)
 	for _, p := range s.options.Policies {
 		if p.When.client(client, hub.ID) {
 			allowed = append(allowed, allowances(p.Grant, hub.compiler)...)
@@ -124,10 +129,14 @@ func (s *Server) clientMayHave(client store.Client, hub hubResource, wanted []ra
 			if err != nil {
 				return false
 			}
-			for _, a := range d.Actions {
-				if !slices.ContainsFunc(allowed, func(w allowance) bool { return w.covers(a, m) }) {
-					return false
+			missing := d.ActionSet()
+			for _, w := range allowed {
+				if w.actions&missing != 0 && w.covers(m, prover) {
+					missing &^= w.actions
 				}
+			}
+			if missing != 0 {
+				return false
 			}
 		}
 	}
@@ -173,12 +182,10 @@ func allowances(template []rar.Detail, c *topic.Compiler) []allowance {
 	return out
 }
 
-func (w allowance) covers(a rar.Action, m *topic.Matcher) bool {
-	if !w.actions.Has(a) {
-		return false
-	}
+// covers says whether all that the matcher selects is within the allowance.
+func (w allowance) covers(m *topic.Matcher, p *topic.Prover) bool {
 	if w.matcher != nil {
-		return topic.Contains(w.matcher, m)
+		return p.Contains(w.matcher, m)
 	}
 	if m.Type() != topic.Exact || m.Wildcard() {
 		return false

@@ -1,7 +1,9 @@
 package as
 
 import (
+	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -155,5 +157,32 @@ func TestSplitTemplate(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"sub", "user.x"}, templateNames("a{{sub}}b{{ user.x }}c{{")); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestClientMayHave_oneBudget asks for what a client may have, in the most laborious way: whoever asks has proven nothing yet.
+func TestClientMayHave_oneBudget(t *testing.T) {
+	both := func(match string) rar.Detail {
+		d := subscribe(match, topic.URLPattern)
+		d.Actions = []rar.Action{rar.Subscribe, rar.Publish}
+		return d
+	}
+	var policies []Policy
+	for i := range 50 {
+		policies = append(policies, Policy{Grant: []rar.Detail{both(fmt.Sprintf("https://example.com/*/updates/*/x%d", i))}})
+	}
+	policies = append(policies, Policy{Grant: []rar.Detail{both("https://example.com/*")}})
+	s, hub := policyServer(t, policies...)
+	var wanted []rar.Detail
+	for i := range 16 {
+		wanted = append(wanted, both(fmt.Sprintf("https://example.com/%d%s", i, strings.Repeat("*/updates/", 3))))
+	}
+	for i := range wanted {
+		if !s.clientMayHave(store.Client{ID: "x"}, hub, wanted[i:i+1]) {
+			t.Fatalf("wish %d alone is refused", i)
+		}
+	}
+	if s.clientMayHave(store.Client{ID: "x"}, hub, wanted) {
+		t.Error("each wish had a budget of its own")
 	}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// sweepEvery and sweepLimit pace the deletion of what has expired.
+	// sweepEvery is how often what has expired is deleted, and sweepLimit how much of it the store deletes at a time.
 	sweepEvery = time.Minute
 	sweepLimit = 5000
 )
@@ -109,13 +109,26 @@ func (s *Server) Run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
+		s.sweep(ctx)
+	}
+}
+
+// sweep deletes what has expired, all of it: anybody can begin interactions, and a fixed number for each minute would let
+// them pile up.
+func (s *Server) sweep(ctx context.Context) {
+	count := 0
+	for {
 		deleted, err := s.store.Sweep(ctx, time.Now(), sweepLimit)
-		switch {
-		case err != nil && ctx.Err() == nil:
+		count += deleted
+		if err != nil && ctx.Err() == nil {
 			s.logger.LogAttrs(ctx, slog.LevelWarn, "sweep failed", slog.String("error", err.Error()))
-		case deleted > 0:
-			s.logger.LogAttrs(ctx, slog.LevelDebug, "expired records deleted", slog.Int("count", deleted))
 		}
+		if err != nil || deleted < sweepLimit {
+			break
+		}
+	}
+	if count > 0 {
+		s.logger.LogAttrs(ctx, slog.LevelDebug, "expired records deleted", slog.Int("count", count))
 	}
 }
 

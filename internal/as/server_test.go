@@ -89,6 +89,11 @@ func TestNew_options(t *testing.T) {
 		"an issuer with a query":          func(o *as.Options) { o.Issuer += "?x" },
 		"an issuer with a fragment":       func(o *as.Options) { o.Issuer += "#" },
 		"an issuer with a user":           func(o *as.Options) { o.Issuer = "https://u@as.example" },
+		"an issuer with two slashes":      func(o *as.Options) { o.Issuer += "//other.example" },
+		"an issuer with a colon":          func(o *as.Options) { o.Issuer += "/a:b" },
+		"an issuer with an asterisk":      func(o *as.Options) { o.Issuer += "/*" },
+		"an issuer with an escape":        func(o *as.Options) { o.Issuer += "/a%20b" },
+		"an issuer with dot segments":     func(o *as.Options) { o.Issuer += "/a/../b" },
 		"an http issuer":                  func(o *as.Options) { o.Issuer = "http://as.example" },
 		"no resource":                     func(o *as.Options) { o.Resources = nil },
 		"a relative resource":             func(o *as.Options) { o.Resources[0].ID = "/hub" },
@@ -200,6 +205,38 @@ func TestRun_sweeps(t *testing.T) {
 		must(t, <-done)
 		if n, err := d.Store.Sweep(t.Context(), time.Now(), 10); err != nil || n != 0 {
 			t.Errorf("%d records were left, %v", n, err)
+		}
+	})
+}
+
+// busyStore has more to sweep than it deletes at a time.
+type busyStore struct {
+	store.Store
+
+	left int
+}
+
+func (s *busyStore) Sweep(_ context.Context, _ time.Time, limit int) (int, error) {
+	n := min(limit, s.left)
+	s.left -= n
+	return n, nil
+}
+
+func TestRun_sweepsAllThereIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := dependencies(t)
+		busy := &busyStore{Store: d.Store, left: 100_000}
+		d.Store = busy
+		s, err := as.New(t.Context(), options(), d)
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		<-time.After(61 * time.Second)
+		cancel()
+		must(t, <-done)
+		if busy.left != 0 {
+			t.Errorf("after a minute %d records were left", busy.left)
 		}
 	})
 }

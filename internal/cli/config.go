@@ -24,10 +24,10 @@ func ConfigCommand(env Env, v ConfigVerbs) *cobra.Command {
 		Use: "check --config FILE", Short: "Say whether the configuration and the files it names are right", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			check, _, err := v.Load(config.Source{Path: path, Environ: env.Environ})
-			if err == nil {
-				err = check()
-			}
 			if err != nil {
+				return ConfigError(err, path)
+			}
+			if err := check(); err != nil {
 				return Usage(err)
 			}
 			_, err = fmt.Fprintln(env.Stdout, "the configuration is right")
@@ -39,7 +39,7 @@ func ConfigCommand(env Env, v ConfigVerbs) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			_, show, err := v.Load(config.Source{Path: path, Environ: env.Environ})
 			if err != nil {
-				return Usage(err)
+				return ConfigError(err, path)
 			}
 			return printText(env, show)
 		},
@@ -53,6 +53,15 @@ func ConfigCommand(env Env, v ConfigVerbs) *cobra.Command {
 	}
 	c.AddCommand(check, show, doc)
 	return c
+}
+
+// ConfigError marks an error of loading the configuration at path, which may be empty.
+func ConfigError(err error, path string) error {
+	e := &Error{Code: ExitUsage, Err: err}
+	if path == "" {
+		e.Hint = "without --config FILE the configuration is what the environment says"
+	}
+	return e
 }
 
 func printText(env Env, f func() (string, error)) error {

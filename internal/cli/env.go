@@ -70,23 +70,40 @@ func Execute(ctx context.Context, env Env, root *cobra.Command) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.Version = env.Version
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &Error{Code: ExitUsage, Err: err, Hint: fmt.Sprintf("see '%s --help'", c.CommandPath())}
+		return &Error{Code: ExitUsage, Err: err, Hint: seeHelp(c)}
 	})
-	err := root.ExecuteContext(ctx)
+	root.InitDefaultCompletionCmd(env.Args...)
+	refuseUnknown(root)
+	failed, err := root.ExecuteContextC(ctx)
 	if err == nil || errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		return ExitOK
 	}
-	code := ExitFailure
-	_, _ = fmt.Fprintf(env.Stderr, "%s: %v\n", root.Name(), err)
+	code, hint := ExitFailure, ""
 	if e, ok := errors.AsType[*Error](err); ok {
-		code = e.Code
-		if e.Hint != "" {
-			_, _ = fmt.Fprintf(env.Stderr, "  hint: %s\n", e.Hint)
-		}
+		code, hint = e.Code, e.Hint
 	} else if isCobraUsage(err) {
-		code = ExitUsage
+		code, hint = ExitUsage, seeHelp(failed)
+	}
+	_, _ = fmt.Fprintf(env.Stderr, "%s: %v\n", root.Name(), err)
+	if hint != "" {
+		_, _ = fmt.Fprintf(env.Stderr, "  hint: %s\n", hint)
 	}
 	return code
+}
+
+// seeHelp is the hint of a command line that its command does not understand.
+func seeHelp(c *cobra.Command) string { return fmt.Sprintf("see '%s --help'", c.CommandPath()) }
+
+// refuseUnknown makes the commands that only hold others refuse a word that names none of them. Cobra by itself prints the help
+// and ends with 0, so that a script would not notice a typing mistake.
+func refuseUnknown(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		refuseUnknown(sub)
+		if sub.HasSubCommands() && !sub.Runnable() {
+			sub.Args, sub.DisableFlagsInUseLine = cobra.NoArgs, true
+			sub.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		}
+	}
 }
 
 // isCobraUsage recognises the errors that cobra makes itself, which have no type.

@@ -24,25 +24,30 @@ func Refusal(resp *http.Response) error {
 	}
 	_ = json.Unmarshal(body, &p) // not every refusal is a problem document
 	parts := []string{resp.Status}
-	if code := challengeError(resp.Header.Get("WWW-Authenticate")); code != "" {
+	code := challengeError(resp.Header.Get("WWW-Authenticate"))
+	if code != "" {
 		parts = append(parts, code)
 	}
 	switch {
 	case p.Detail != "":
-		parts = append(parts, p.Detail)
+		parts = append(parts, strings.TrimSuffix(p.Detail, "."))
 	case p.Title != "" && !strings.Contains(resp.Status, p.Title):
 		parts = append(parts, p.Title)
 	}
+	text := strings.Join(parts, ": ")
 	if p.RequestID != "" {
-		parts = append(parts, "request "+p.RequestID)
+		text += " (request " + p.RequestID + ")"
 	}
-	e := &Error{Code: ExitFailure, Hint: p.Hint, Err: errors.New(strings.Join(parts, ": "))}
+	e := &Error{Code: ExitFailure, Hint: p.Hint, Err: errors.New(text)}
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
 		e.Code = ExitRefused
 	}
 	if e.Hint == "" && resp.StatusCode == http.StatusUnauthorized {
-		e.Hint = "see what is wrong with a token: authz token inspect"
+		e.Hint = "give a token: --token-file, --token or CINNABAR_TOKEN; for 'hub dev', --data DIR"
+		if code != "" { // the hub names no error when there was no token (RFC 6750 section 3.1)
+			e.Hint = "see what is wrong with the token: authz token inspect"
+		}
 	}
 	return e
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -60,6 +61,9 @@ func (o *subscribeOptions) run(ctx context.Context, env Env, topics []string) er
 	if len(topics)+len(o.patterns) == 0 {
 		return Usagef("nothing to subscribe to: give a TOPIC or --pattern")
 	}
+	if o.count < 0 {
+		return Usagef("--count must not be negative")
+	}
 	if err := o.target.Resolve(env, false); err != nil {
 		return err
 	}
@@ -85,13 +89,14 @@ func (o *subscribeOptions) run(ctx context.Context, env Env, topics []string) er
 
 // subscription is one run of the verb, over as many connections as it takes.
 type subscription struct {
-	options *subscribeOptions
-	env     Env
-	client  *http.Client
-	url     string
-	cursor  string
-	wait    time.Duration
-	seen    int
+	options   *subscribeOptions
+	env       Env
+	client    *http.Client
+	url       string
+	cursor    string
+	wait      time.Duration
+	connected bool // the hub has accepted it once, so that what fails now may pass
+	seen      int
 }
 
 var errEnough = errors.New("cli: enough updates")
@@ -118,36 +123,21 @@ func (s *subscription) follow(ctx context.Context) error {
 
 // stream follows one connection. An *Error ends the verb; anything else is worth another connection.
 func (s *subscription) stream(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, http.NoBody)
+	resp, err := s.connect(ctx)
 	if err != nil {
-		return Usage(err)
-	}
-	req.Header.Set("Accept", mercure.EventStreamMediaType)
-	if s.cursor != "" {
-		req.Header.Set(mercure.HeaderLastEventID, s.cursor)
-	}
-	if s.options.target.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+s.options.target.Token)
-	}
-	resp, err := s.client.Do(req)
-	if err != nil {
-		if s.seen == 0 {
-			return unreachable(s.options.target.Hub, err)
-		}
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		if resp.StatusCode >= http.StatusInternalServerError && s.seen > 0 {
-			return errors.New(resp.Status)
-		}
-		return Refusal(resp)
-	}
+	s.connected = true
+	s.warnOfGap(resp.Header.Get(mercure.HeaderMercureLastEventID))
 	dec := sse.NewDecoder(resp.Body, maxEventBytes)
 	for {
 		e, err := dec.Next()
 		if d, ok := dec.Retry(); ok {
 			s.wait = max(minReconnect, min(d, maxReconnect))
+		}
+		if errors.Is(err, sse.ErrEventTooLarge) {
+			return &Error{Code: ExitFailure, Err: err} // it would come again
 		}
 		if err != nil {
 			return err
@@ -161,6 +151,66 @@ func (s *subscription) stream(ctx context.Context) error {
 			return errEnough
 		}
 	}
+}
+
+// warnOfGap says when the hub does not go on where it was asked to: it does not know that event, or not any more.
+func (s *subscription) warnOfGap(from string) {
+	if from == "" || s.cursor == "" || from == s.cursor {
+		return
+	}
+	start := "after " + from
+	if from == mercure.Earliest {
+		start = "with the oldest update it has"
+	}
+	_, _ = fmt.Fprintf(s.env.Stderr, "the hub does not know the event %s and starts %s: updates may be missing or come again\n", s.cursor, start)
+}
+
+// connect gives a response that is an event stream.
+func (s *subscription) connect(ctx context.Context) (*http.Response, error) {
+	target := &s.options.target
+	if s.connected {
+		target.refresh(s.env)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, http.NoBody)
+	if err != nil {
+		return nil, Usage(err)
+	}
+	req.Header.Set("Accept", mercure.EventStreamMediaType)
+	if s.cursor != "" {
+		req.Header.Set(mercure.HeaderLastEventID, s.cursor)
+	}
+	if target.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+target.Token)
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		if s.connected {
+			return nil, err
+		}
+		return nil, unreachable(target.Hub, err)
+	}
+	if err := s.judge(resp); err != nil {
+		return nil, errors.Join(err, resp.Body.Close())
+	}
+	return resp, nil
+}
+
+// judge says why a response is not an event stream.
+func (s *subscription) judge(resp *http.Response) error {
+	switch {
+	case resp.StatusCode >= http.StatusInternalServerError && s.connected:
+		return errors.New(resp.Status)
+	case resp.StatusCode != http.StatusOK:
+		return Refusal(resp)
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // what cannot be parsed is none
+	if kind != mercure.EventStreamMediaType {
+		return &Error{
+			Code: ExitFailure, Err: fmt.Errorf("%s answered with %q, not with an event stream", s.options.target.Hub, kind),
+			Hint: "give the URL of the hub itself, such as https://hub.example.com/.well-known/mercure",
+		}
+	}
+	return nil
 }
 
 func (s *subscription) print(e sse.Event) error {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ type Target struct {
 	CAFile    string
 }
 
-// Flags adds the flags of a target; role names the token file of a data folder that fits the command.
+// Flags adds the flags of a target.
 func (t *Target) Flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&t.Hub, "hub", "", "hub `URL` (default: that of --data)")
@@ -50,12 +51,26 @@ func (t *Target) Resolve(env Env, forPublish bool) error {
 	if t.Hub == "" {
 		return Usagef("no hub: give --hub URL or --data DIR")
 	}
+	if u, err := url.Parse(t.Hub); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+		return Usagef("the hub %q is not a URL such as https://hub.example.com/.well-known/mercure", t.Hub)
+	}
 	token, err := ReadToken(env, t.Token, t.TokenFile)
 	if err != nil {
 		return err
 	}
 	t.Token = token
 	return nil
+}
+
+// refresh reads the token again when it stands in a file, which may hold a newer one by now: that of a data folder is replaced
+// before it expires. A file that cannot be read now changes nothing.
+func (t *Target) refresh(env Env) {
+	if t.TokenFile == "" {
+		return
+	}
+	if token, err := ReadToken(env, "", t.TokenFile); err == nil {
+		t.Token = token
+	}
 }
 
 // fromData fills what is not given from the data folder.
@@ -81,8 +96,9 @@ func (t *Target) fromData(env Env, forPublish bool) error {
 	return nil
 }
 
-// ReadToken gives the token of an argument (- for standard input), a file or CINNABAR_TOKEN, in this order; "" when there is
-// none. A file may also hold the whole Authorization header line.
+// ReadToken gives the token of an argument (- for standard input), a file or CINNABAR_TOKEN, in this order; "" when none of them
+// is given. Standard input or a file without a token is an error: a request without one could be answered all the same. A file may
+// also hold the whole Authorization header line.
 func ReadToken(env Env, arg, file string) (string, error) {
 	var raw []byte
 	var err error
@@ -101,10 +117,15 @@ func ReadToken(env Env, arg, file string) (string, error) {
 	}
 	token := strings.TrimSpace(string(raw))
 	if rest, ok := strings.CutPrefix(token, "Authorization:"); ok {
-		token = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(rest), "Bearer "))
+		token = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(rest), "Bearer"))
 	}
-	if strings.ContainsAny(token, " \t\r\n") {
+	switch {
+	case strings.ContainsAny(token, " \t\r\n"):
 		return "", Usagef("the token must be one word")
+	case token == "" && arg == "-":
+		return "", Usagef("standard input holds no token")
+	case token == "" && arg == "" && file != "":
+		return "", Usagef("%s holds no token", file)
 	}
 	return token, nil
 }

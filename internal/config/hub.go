@@ -66,7 +66,7 @@ type TLS struct {
 	CertFile File `yaml:"cert_file"`
 	// The private key, PEM.
 	KeyFile File `yaml:"key_file"`
-	// With mode off: a proxy in front ends TLS. Without it, a plain hub outside loopback refuses tokens.
+	// With mode off: a proxy in front ends TLS. Without it, a plain hub outside loopback refuses tokens; authz ignores it.
 	BehindTLSProxy bool `yaml:"behind_tls_proxy"`
 }
 
@@ -116,7 +116,7 @@ type IssuerKey struct {
 
 // Bundled runs the authorization server in the hub's process.
 type Bundled struct {
-	// Whether it runs here; its endpoints then stand under the path of its issuer, on the hub's listener.
+	// Whether it runs here; its endpoints then stand under the path of its issuer, on the hub's listener, and it is trusted.
 	Bundled bool `yaml:"bundled"`
 	// Its configuration.
 	ConfigFile File `yaml:"config_file"`
@@ -184,7 +184,8 @@ type Log struct {
 	Format string `yaml:"format"`
 }
 
-// Session is the browser session broker, served under the hub URL. It is off without an issuer.
+// Session is the browser session broker, served under the hub URL. It is off without an issuer, unless the authorization
+// server is bundled: then it is on, and registers itself.
 type Session struct {
 	// The authorization server that logs people in.
 	Issuer string `yaml:"issuer"`
@@ -295,6 +296,9 @@ func (h *Hub) validateIssuers() error {
 	if h.AuthorizationServer.Bundled && h.AuthorizationServer.ConfigFile == "" {
 		errs = append(errs, errors.New("authorization_server.config_file: needed when bundled"))
 	}
+	if s := h.Session; h.AuthorizationServer.Bundled && (s.Issuer != "" || s.ClientID != "" || s.ClientKeyFile != "" || s.KeysFile != "") {
+		errs = append(errs, errors.New("session: issuer, client_id, client_key_file and keys_file are not used with a bundled authorization server, which registers the broker itself"))
+	}
 	return errors.Join(errs...)
 }
 
@@ -371,11 +375,8 @@ func (l Limits) validate() error {
 }
 
 func (s Session) validate() error {
-	if s.Issuer == "" {
-		return nil
-	}
 	var errs []error
-	if s.ClientID == "" || s.ClientKeyFile == "" || s.KeysFile == "" {
+	if s.Issuer != "" && (s.ClientID == "" || s.ClientKeyFile == "" || s.KeysFile == "") {
 		errs = append(errs, errors.New("session: an issuer needs client_id, client_key_file and keys_file"))
 	}
 	if s.Idle <= 0 || s.Absolute < s.Idle {

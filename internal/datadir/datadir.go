@@ -1,9 +1,3 @@
-// Package datadir knows the folder in which 'hub dev' keeps everything: what is in it, who may look into it, and how other
-// commands find a running server through it (--data DIR).
-//
-// The folder is 0700 and its files 0600; looser modes are an error, since the folder holds signing keys and tokens. It carries a
-// .gitignore that ignores all of it. The package opens no database and no history: it gives names and small files. A Dir is
-// immutable and safe for concurrent use; files are replaced by atomic renames.
 package datadir
 
 import (
@@ -122,9 +116,19 @@ func (d *Dir) HoldsStore() bool {
 	return false
 }
 
-// CheckFiles refuses files in the folder that other users could read. It returns ErrLoose.
+// CheckFiles refuses files in the folder, and in that of the certificate, that other users could read. It returns ErrLoose.
 func (d *Dir) CheckFiles() error {
-	entries, err := os.ReadDir(d.path)
+	if err := checkEntries(d.path); err != nil {
+		return err
+	}
+	if _, err := os.Stat(d.TLSDir()); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return checkEntries(d.TLSDir())
+}
+
+func checkEntries(folder string) error {
+	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return fmt.Errorf("read data folder: %w", err)
 	}
@@ -136,7 +140,7 @@ func (d *Dir) CheckFiles() error {
 		if err != nil {
 			return fmt.Errorf("read data folder: %w", err)
 		}
-		if err := checkMode(d.Join(e.Name()), info); err != nil {
+		if err := checkMode(filepath.Join(folder, e.Name()), info); err != nil {
 			return err
 		}
 	}

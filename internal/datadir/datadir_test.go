@@ -64,6 +64,21 @@ func TestOpen_refusesLooseModes(t *testing.T) {
 	if err := d.CheckFiles(); !errors.Is(err, datadir.ErrLoose) {
 		t.Errorf("CheckFiles = %v, want ErrLoose", err)
 	}
+	if err := os.Chmod(d.Join("authz.secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.WriteFile("tls/server.key", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.CheckFiles(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(d.Join("tls", "server.key"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.CheckFiles(); !errors.Is(err, datadir.ErrLoose) {
+		t.Errorf("CheckFiles with a loose key = %v, want ErrLoose", err)
+	}
 	if err := os.Chmod(path, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,7 @@
-// Package devcert makes the certificate of the development server: a throw-away certificate authority, limited to localhost
-// and the loopback addresses by critical name constraints (RFC 5280 section 4.2.1.10), signs one certificate, and its key is
-// discarded at once. So trusting it can never make another host's certificate valid.
-//
-// It also puts the authority into the stores of the system and the browsers, and takes it out again. Functions are not safe for
-// concurrent use on one folder.
 package devcert
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -21,6 +16,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/smallstep/truststore"
@@ -29,6 +25,8 @@ import (
 const (
 	// lifetime is below the 398 days that browsers accept of a server certificate.
 	lifetime = 396 * 24 * time.Hour
+	// maxLifetime is the longest life of an authority that is trusted.
+	maxLifetime = 397 * 24 * time.Hour
 	// renewBefore is how early a certificate is replaced.
 	renewBefore = 30 * 24 * time.Hour
 
@@ -44,7 +42,7 @@ func Certificate(dir string, now time.Time) (cert tls.Certificate, made bool, er
 	if err == nil {
 		return cert, false, nil
 	}
-	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errEnding) {
+	if errors.Is(err, fs.ErrPermission) { // anything else, a half-written pair included, is made anew: it is throw-away
 		return tls.Certificate{}, false, fmt.Errorf("load development certificate: %w", err)
 	}
 	if err := create(dir, now); err != nil {
@@ -75,10 +73,6 @@ func create(dir string, now time.Time) error {
 		return err
 	}
 	notBefore, notAfter := now.Add(-time.Hour), now.Add(lifetime)
-	loopback := []*net.IPNet{
-		{IP: net.IPv4(127, 0, 0, 0).To4(), Mask: net.CIDRMask(8, 32)},
-		{IP: net.IPv6loopback, Mask: net.CIDRMask(128, 128)},
-	}
 	ca := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: "Cinnabar development CA " + now.UTC().Format(time.DateOnly), Organization: []string{"Cinnabar (localhost only)"}},
 		NotBefore: notBefore, NotAfter: notAfter,
@@ -86,7 +80,7 @@ func create(dir string, now time.Time) error {
 		KeyUsage:                    x509.KeyUsageCertSign,
 		PermittedDNSDomainsCritical: true,
 		PermittedDNSDomains:         []string{"localhost"},
-		PermittedIPRanges:           loopback,
+		PermittedIPRanges:           loopback(),
 	}
 	leaf := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: "localhost"},
@@ -116,6 +110,14 @@ func create(dir string, now time.Time) error {
 	return nil
 }
 
+// loopback lists the addresses that the authority is limited to.
+func loopback() []*net.IPNet {
+	return []*net.IPNet{
+		{IP: net.IPv4(127, 0, 0, 0).To4(), Mask: net.CIDRMask(8, 32)},
+		{IP: net.IPv6loopback, Mask: net.CIDRMask(128, 128)},
+	}
+}
+
 // sign makes both certificates. The authority's key lives in this function alone.
 func sign(ca, leaf *x509.Certificate) (caDER, leafDER []byte, leafKey *ecdsa.PrivateKey, err error) {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -142,8 +144,16 @@ func sign(ca, leaf *x509.Certificate) (caDER, leafDER []byte, leafKey *ecdsa.Pri
 	return caDER, leafDER, leafKey, err
 }
 
-// Trust puts the authority in dir into the stores of the system and the browsers. It may ask for an administrator's password.
+// ErrAuthority says that the authority in a folder is not one of this package's: trusting it could make certificates of other
+// hosts valid.
+var ErrAuthority = errors.New("devcert: not an authority for localhost alone")
+
+// Trust puts the authority in dir into the stores of the system and the browsers. It may ask for an administrator's password. It
+// returns ErrAuthority for one that is not limited as ours are: the folder may have come with somebody's repository.
 func Trust(dir string) error {
+	if err := checkAuthority(filepath.Join(dir, caFile)); err != nil {
+		return fmt.Errorf("trust the development certificate: %w", err)
+	}
 	if err := truststore.InstallFile(filepath.Join(dir, caFile), truststore.WithFirefox()); err != nil {
 		return fmt.Errorf("trust the development certificate: %w", err)
 	}
@@ -154,6 +164,32 @@ func Trust(dir string) error {
 func Untrust(dir string) error {
 	if err := truststore.UninstallFile(filepath.Join(dir, caFile), truststore.WithFirefox()); err != nil {
 		return fmt.Errorf("no longer trust the development certificate: %w", err)
+	}
+	return nil
+}
+
+// checkAuthority returns nil for a file with one certificate, of an authority that is limited to localhost and loopback
+// addresses. Nothing else may be in the file, since the programs that read it then are not this one.
+func checkAuthority(file string) error {
+	text, err := os.ReadFile(file) //nolint:gosec // a file of the data folder
+	if err != nil {
+		return err
+	}
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE" || !bytes.Equal(pem.EncodeToMemory(block), text) {
+		return fmt.Errorf("%w: %s does not hold one certificate alone", ErrAuthority, file)
+	}
+	ca, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrAuthority, file, err)
+	}
+	limited := ca.IsCA && ca.PermittedDNSDomainsCritical && slices.Equal(ca.PermittedDNSDomains, []string{"localhost"}) &&
+		len(ca.PermittedIPRanges) > 0 && ca.NotAfter.Sub(ca.NotBefore) <= maxLifetime
+	for _, n := range ca.PermittedIPRanges {
+		limited = limited && slices.ContainsFunc(loopback(), func(l *net.IPNet) bool { return l.String() == n.String() })
+	}
+	if !limited {
+		return fmt.Errorf("%w: %s; remove its folder and start 'hub dev' again", ErrAuthority, file)
 	}
 	return nil
 }

@@ -2,7 +2,7 @@
 //
 // It owns: the echo instance with its middleware (request ids, access log, recovery, default security headers,
 // body time-outs), the writer of problem documents (RFC 9457), the gate that answers foreign Host fields,
-// the client address behind trusted proxies, and the listeners themselves, plain or with TLS and HTTP/2.
+// the client address behind trusted proxies, limits per address, and the listeners themselves, plain or with TLS and HTTP/2.
 //
 // It does not own: routes, authentication, CORS, cookies or pages. Those belong to the edges (hubhttp, ashttp, session),
 // which register themselves on the instance and decide what their errors mean.

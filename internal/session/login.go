@@ -55,7 +55,7 @@ func (b *broker) login(c echo.Context) error {
 			Title: "Unknown profile", Detail: "No profile of this name is configured.",
 		}
 	}
-	if !b.logins.allow(b.deps.ClientIP(r)) {
+	if !b.logins.Allow(b.deps.ClientIP(r)) {
 		c.Response().Header().Set("Retry-After", "10")
 		return &httpserver.Problem{
 			Status: http.StatusTooManyRequests,

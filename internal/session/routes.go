@@ -29,7 +29,7 @@ type broker struct {
 	cookies     *cookies
 	issuer      *issuer
 	asserter    *asserter
-	logins      *limiter
+	logins      *httpserver.AddressLimiter
 	page        *lostPage
 }
 
@@ -82,7 +82,7 @@ func newBroker(o Options, d Dependencies) (b *broker, base string, err error) {
 		cookies:     newCookies(o, hub.Pathname()),
 		issuer:      newIssuer(o.Issuer, d.HTTPClient),
 		asserter:    asserter,
-		logins:      newLimiter(o.LoginsPerMinute),
+		logins:      httpserver.NewAddressLimiter(o.LoginsPerMinute),
 	}
 	if b.page, err = newLostPage(origin+"/", b.loginURL); err != nil {
 		return nil, "", err

@@ -235,3 +235,69 @@ func TestServe_apart(t *testing.T) {
 		}
 	})
 }
+
+// TestServe_bundled runs both in one process, as a small site does: one binary, one configuration for each.
+func TestServe_bundled(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	if _, _, err := devcert.Certificate(filepath.Join(dir, "tls"), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	ports := freePorts(t, 2)
+	origin := fmt.Sprintf("https://localhost:%d", ports[0])
+	hub := writeFile(t, dir, "hub.yaml", fmt.Sprintf(`
+public_url: %[1]s/.well-known/mercure
+listen: localhost:%[2]d
+tls: { mode: files, cert_file: tls/server.crt, key_file: tls/server.key }
+authorization_server: { bundled: true, config_file: authz.yaml }
+history: { path: history }
+session: { profiles: { default: { scope: live } } }
+ops: { listen: 127.0.0.1:%[3]d }
+log: { level: debug }
+`, origin, ports[0], ports[1]))
+	authz := writeFile(t, dir, "authz.yaml", fmt.Sprintf(`
+issuer: %[1]s/auth
+store: { path: authz.db, secret_file: authz.secret }
+resources: [ { id: %[1]s/.well-known/mercure, name: Test hub } ]
+policies:
+  - id: own
+    grant: [ { actions: [subscribe], topics: [ { match: "https://example.com/users/{{user.name}}/*", match_type: urlpattern } ] } ]
+scopes: { live: [ { actions: [subscribe], topics: [ { match: "*" } ] } ] }
+`, origin))
+	if out, stderr, code := command(t, "", "hub", "config", "check", "--config", hub); code != 0 {
+		t.Fatalf("config check = %d %s %s", code, out, stderr)
+	}
+	h := start(t, "hub", "serve", "--config", hub)
+	h.waitFor("hub is ready")
+	d := &dev{process: h, data: dir, origin: origin}
+	c := d.client()
+	const password = "another password of some length"
+	secretwatch.Add(t, password)
+	if _, stderr, code := command(t, password+"\n", "authz", "user", "add", "--config", authz, "--password-stdin", "alice"); code != 0 {
+		t.Fatalf("user add = %d %s", code, stderr)
+	}
+	resp, body := do(t, c, http.MethodGet, d.hub()+"/session/login?return_to=%2F.well-known%2Foauth-protected-resource%2F.well-known%2Fmercure", nil, nil)
+	resp, body = d.follow(c, resp, body)
+	login := form(t, body, "password")
+	login.Set("username", "alice")
+	login.Set("password", password)
+	d.submit(c, resp, login) // the broker is a first-party client: no consent is asked
+	if state := d.session(c); !state.Active || state.Username != "alice" {
+		t.Fatalf("session = %+v", state)
+	}
+	minted, stderr, code := command(t, "", "authz", "token", "mint", "--config", authz, "--publish", "*")
+	if code != 0 {
+		t.Fatalf("mint = %d %s", code, stderr)
+	}
+	secretwatch.Add(t, strings.TrimSpace(minted))
+	s := subscribe(t, c, d.hub()+"?match=*", nil)
+	for _, topic := range []string{"https://example.com/users/bob/1", "https://example.com/users/alice/1"} {
+		resp, body := do(t, c, http.MethodPost, d.hub(), url.Values{"topic": {topic}, "data": {topic}, "private": {"on"}},
+			http.Header{"Authorization": {"Bearer " + strings.TrimSpace(minted)}})
+		if resp.StatusCode != http.StatusOK {
+			t.Fatalf("publish = %d %s", resp.StatusCode, body)
+		}
+	}
+	if got := s.next(t); got != "https://example.com/users/alice/1" {
+		t.Errorf("event = %q", got)
+	}
+}

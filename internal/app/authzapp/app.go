@@ -5,9 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
-	"net"
-	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -33,13 +30,11 @@ type App struct {
 	echo     *echo.Echo
 	tls      *tls.Config
 	servers  app.Servers
-	addr     net.Addr
-	ready    chan struct{} // closed once listening
 }
 
 // New builds the authorization server of a validated configuration. On an error everything it opened is closed.
 func New(ctx context.Context, c config.Authz, logger *slog.Logger) (_ *App, err error) {
-	a := &App{config: c, logger: logger, registry: obs.NewRegistry(), ready: make(chan struct{})}
+	a := &App{config: c, logger: logger, registry: obs.NewRegistry()}
 	options, err := ServerOptions(c)
 	if err != nil {
 		return nil, err
@@ -75,7 +70,7 @@ func (a *App) build(ctx context.Context, options as.Options, clientIP httpserver
 	if a.issuer, err = a.core.Issuer(ctx, options, a.config.Keys.Algorithm); err != nil {
 		return err
 	}
-	return a.core.Register(a.echo, a.issuer, EdgeOptions{ClientIP: func(r *http.Request) netip.Addr { return clientIP(r) }})
+	return a.core.Register(a.echo, a.issuer, EdgeOptions{ClientIP: clientIP})
 }
 
 // Check builds what New builds, but opens no store: it finds what is wrong with the files and policies of a configuration.
@@ -93,31 +88,23 @@ func Check(c config.Authz, logger *slog.Logger) error {
 	return options.Validate()
 }
 
-// Ready is closed once the server listens.
-func (a *App) Ready() <-chan struct{} { return a.ready }
-
-// Addr is where the server listens, after Ready.
-func (a *App) Addr() net.Addr { return a.addr }
-
 // Run serves until ctx ends or something fails, then finishes and closes everything. It is called once.
 func (a *App) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, a.core.Close()) }()
 	workers := app.NewWorkers(ctx)
 	workers.Go("authorization server", a.issuer.Run)
 	defer func() { err = errors.Join(err, workers.Stop()) }()
-	defer func() { err = errors.Join(err, a.servers.Shutdown(ctx)) }()
+	defer func() { err = errors.Join(err, a.servers.Shutdown(ctx, a.config.Drain)) }()
 	srv, err := a.servers.Start(ctx, httpserver.ServerOptions{Addr: a.config.Listen, Handler: a.echo, TLS: a.tls, Logger: a.logger})
 	if err != nil {
 		return app.Busy(err, "listen")
 	}
 	check := obs.ReadyCheck{Name: "store", Check: a.core.Store.Ready}
 	if err := a.servers.StartOps(ctx, a.config.Ops, a.registry, a.logger, check); err != nil {
-		return err
+		return app.Busy(err, "ops.listen")
 	}
-	a.addr = srv.Addr()
-	close(a.ready)
 	a.logger.LogAttrs(ctx, slog.LevelInfo, "authorization server is ready",
-		slog.String("listen", a.addr.String()), slog.String("issuer", a.config.Issuer))
+		slog.String("listen", srv.Addr().String()), slog.String("issuer", a.config.Issuer))
 	select {
 	case <-ctx.Done():
 	case <-workers.Failed():

@@ -30,8 +30,8 @@ type App struct {
 	hubConfig config.Hub
 	folder    *folder
 	tls       *tls.Config
-	certMade  bool
 	addresses [2]address // of the HTTPS face and of the plain one
+	ops       string     // address of the listener for operators; empty: none
 	sites     [2]*site
 	registry  *prometheus.Registry
 	metrics   *obs.Metrics
@@ -50,6 +50,13 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	if a.addresses[1], err = parseAddress("--http", o.HTTP); err != nil {
 		return nil, err
+	}
+	if o.Ops != "" {
+		at, err := parseAddress("--ops", o.Ops)
+		if err != nil {
+			return nil, err
+		}
+		a.ops = net.JoinHostPort(at.hosts[0], strconv.Itoa(at.port))
 	}
 	a.sites = [2]*site{newSite(a.addresses[0].origin("https", 443), false), newSite(a.addresses[1].origin("http", 80), true)}
 	if a.metrics, err = obs.NewMetrics(a.registry); err != nil {
@@ -73,11 +80,10 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	a.stack.Push("data folder", a.folder.close)
-	cert, made, err := devcert.Certificate(a.folder.TLSDir(), time.Now())
+	cert, _, err := devcert.Certificate(a.folder.TLSDir(), time.Now())
 	if err != nil {
 		return err
 	}
-	a.certMade = made
 	a.tls = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
 	a.core, err = authzapp.OpenCore(ctx, authzapp.CoreOptions{
 		StorePath: a.folder.StoreFile(), SecretPath: a.folder.SecretFile(), Serve: true, Logger: a.options.Logger,
@@ -107,12 +113,12 @@ func (a *App) build(ctx context.Context) error {
 	if err != nil && !errors.Is(err, store.ErrExists) {
 		return fmt.Errorf("make demo user: %w", err)
 	}
-	private, keySet, err := brokerKey(a.core)
+	broker, err := a.core.Broker(brokerID)
 	if err != nil {
 		return err
 	}
 	for _, s := range a.sites {
-		if err := a.buildSite(ctx, s, a.brokerClient(keySet), private); err != nil {
+		if err := a.buildSite(ctx, s, broker); err != nil {
 			return fmt.Errorf("%s face: %w", s.name(), err)
 		}
 	}
@@ -121,7 +127,7 @@ func (a *App) build(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := a.writeConfig(keySet); err != nil {
+	if err := a.writeConfig(broker.KeySet); err != nil {
 		return err
 	}
 	return a.writeHeaders(ctx)
@@ -131,8 +137,10 @@ func (a *App) build(ctx context.Context) error {
 type Info struct {
 	HubURL, Issuer, StartPage, PlainStartPage string
 	DemoUser, DataDir                         string
-	Ephemeral, NewCertificate                 bool
-	Commands                                  []Command
+	Ephemeral                                 bool
+	// Trust is the command line that makes this machine trust the certificate.
+	Trust    string
+	Commands []Command
 }
 
 // Info describes the server.
@@ -140,8 +148,9 @@ func (a *App) Info() Info {
 	return Info{
 		HubURL: a.sites[0].hubURL, Issuer: a.sites[0].origin,
 		StartPage: a.sites[0].origin + "/", PlainStartPage: a.sites[1].origin + "/",
-		DemoUser: demoUser, DataDir: a.folder.Path(), Ephemeral: a.options.Ephemeral, NewCertificate: a.certMade,
-		Commands: a.commands(a.sites[0]),
+		DemoUser: demoUser, DataDir: a.folder.Path(), Ephemeral: a.options.Ephemeral,
+		Trust:    line([]string{a.options.Executable, "dev", "--trust", "--data", a.folder.Path()}),
+		Commands: a.commands(),
 	}
 }
 
@@ -158,7 +167,7 @@ func (a *App) Run(ctx context.Context) (err error) {
 	}
 	workers.Go("credentials", a.keepHeaders)
 	a.engine.Start(ctx)
-	defer func() { err = errors.Join(err, a.servers.Shutdown(ctx)) }()
+	defer func() { err = errors.Join(err, a.servers.Shutdown(ctx, app.ShutdownGrace)) }()
 	if err := a.listen(ctx); err != nil {
 		return err
 	}
@@ -184,7 +193,7 @@ func (a *App) listen(ctx context.Context) error {
 		}
 	}
 	checks := []obs.ReadyCheck{{Name: "history", Check: a.engine.Log.Ready}, {Name: "store", Check: a.core.Store.Ready}}
-	err := a.servers.StartOps(ctx, config.Ops{Listen: a.options.Ops}, a.registry, a.options.Logger, checks...)
+	err := a.servers.StartOps(ctx, config.Ops{Listen: a.ops}, a.registry, a.options.Logger, checks...)
 	return app.Busy(err, "--ops")
 }
 

@@ -1,8 +1,6 @@
 package devapp
 
-import (
-	"strings"
-)
+import "strings"
 
 // Command is a command line that the server prints: it works pasted anywhere while the server runs.
 type Command struct {
@@ -12,29 +10,20 @@ type Command struct {
 	Line string
 }
 
-// commands are the lines for a face. Their credentials are in files of the data folder, never in the line.
-func (a *App) commands(s *site) []Command {
-	topic := a.topicBase() + "/books/1"
-	pattern := a.topicBase() + "/*"
-	trust := []string{}
-	if !s.plain {
-		trust = []string{"--cacert", a.folder.CAFile()}
-	}
-	curl := append([]string{"curl", "-sS"}, trust...)
-	target := []string{"--data", a.folder.Path()}
-	cs := []Command{
-		{"watch with curl", line(curl, "-N", "-H", "@"+a.folder.SubscribeHeaderFile(), "-G", s.hubURL,
+// commands are the lines to try, the same on both faces: they go to the HTTPS face, whose tokens the header files hold, and updates
+// reach the readers of both. Their credentials are in files of the data folder, never in the line.
+func (a *App) commands() []Command {
+	hub, topic, pattern := a.sites[0].hubURL, a.topicBase()+"/books/1", a.topicBase()+"/*"
+	curl := []string{"curl", "-sS", "--cacert", a.folder.CAFile()}
+	program, data := a.options.Executable, a.folder.Path()
+	return []Command{
+		{"watch with curl", line(curl, "-N", "-H", "@"+a.folder.SubscribeHeaderFile(), "-G", hub,
 			"--data-urlencode", "match_urlpattern="+pattern)},
-		{"publish with curl", line(curl, "-H", "@"+a.folder.PublishHeaderFile(), s.hubURL,
+		{"publish with curl", line(curl, "-H", "@"+a.folder.PublishHeaderFile(), hub,
 			"--data-urlencode", "topic="+topic, "--data-urlencode", `data={"status":"reserved"}`, "-d", "private=on")},
+		{"watch with hub", line([]string{program, "subscribe", "--data", data, "--pattern", "/demo/*"})},
+		{"publish with hub", line([]string{program, "publish", "--data", data, "--private", topic, `{"status":"sold"}`})},
 	}
-	if s.plain {
-		return cs // the header files hold tokens of the HTTPS face
-	}
-	return append(cs,
-		Command{"watch with hub", line([]string{a.options.Executable, "subscribe"}, append(target, "--pattern", "/demo/*")...)},
-		Command{"publish with hub", line([]string{a.options.Executable, "publish"}, append(target, "--private", topic, `{"status":"sold"}`)...)},
-	)
 }
 
 // line joins words into a shell command.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/cinnabar-hub/cinnabar/internal/app/authzapp"
 	"github.com/cinnabar-hub/cinnabar/internal/as"
 	"github.com/cinnabar-hub/cinnabar/internal/config"
 	"github.com/cinnabar-hub/cinnabar/internal/rar"
@@ -51,7 +52,7 @@ func (a *App) authzConfig(s *site, tls config.TLS) config.Authz {
 	c.Resources = []config.Resource{{ID: s.hubURL, Name: hubName, HubURL: s.hubURL}}
 	client := config.Client{ID: brokerID, Name: brokerName, AuthMethod: as.AuthPrivateKeyJWT, JWKSFile: config.File(a.folder.Join(brokerKeySet))}
 	for _, each := range a.sites {
-		client.RedirectURIs = append(client.RedirectURIs, each.hubURL+callback)
+		client.RedirectURIs = append(client.RedirectURIs, each.hubURL+authzapp.CallbackPath)
 	}
 	c.Clients = []config.Client{client}
 	detail := config.Detail{

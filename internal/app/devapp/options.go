@@ -16,7 +16,7 @@ var ErrOptions = errors.New("dev: bad options")
 type Options struct {
 	// Listen is the address of the HTTPS face and HTTP that of the plain one: localhost or a loopback address, and a port.
 	Listen, HTTP string
-	// Ops is the address of the listener for operators; empty: none.
+	// Ops is the address of the listener for operators, on loopback too; empty: none.
 	Ops string
 	// DataDir is where everything is kept. Empty with Ephemeral: a fresh temporary folder.
 	DataDir string

@@ -2,13 +2,8 @@ package devapp
 
 import (
 	"context"
-	"crypto/ed25519"
-	"encoding/json"
-	"fmt"
 	"log/slog"
-	"net/http"
 	"slices"
-	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/app/authzapp"
 	"github.com/cinnabar-hub/cinnabar/internal/app/hubapp"
@@ -31,11 +26,9 @@ const (
 	brokerName  = "Cinnabar start page"
 	hubName     = "Cinnabar development hub"
 	scopeLive   = "live"
-	callback    = "/session/callback"
 	plainSuffix = "-http" // cookies know no ports, so the two faces' cookies differ by name
 
-	brokerKeySet  = "broker.jwks"
-	brokerTimeout = 10 * time.Second
+	brokerKeySet = "broker.jwks"
 )
 
 // site is one face: an origin with its own identity.
@@ -79,55 +72,17 @@ func (a *App) serverOptions(s *site, client store.Client) as.Options {
 	}
 }
 
-// brokerKey derives the broker's key from the store's secret, so that no file holds it.
-func brokerKey(core *authzapp.Core) (private, keySet json.RawMessage, err error) {
-	seed, err := core.Derive("broker client key")
-	if err != nil {
-		return nil, nil, err
-	}
-	key := token.SigningKey{ID: "broker-1", Algorithm: "EdDSA", Material: ed25519.NewKeyFromSeed(seed[:])}
-	private, err = key.PrivateJWK()
-	if err != nil {
-		return nil, nil, fmt.Errorf("encode the broker's key: %w", err)
-	}
-	public, err := key.Public()
-	if err != nil {
-		return nil, nil, fmt.Errorf("encode the broker's key: %w", err)
-	}
-	jwk, err := public.PublicJWK()
-	if err != nil {
-		return nil, nil, fmt.Errorf("encode the broker's key: %w", err)
-	}
-	keySet, err = json.Marshal(map[string][]json.RawMessage{"keys": {jwk}})
-	return private, keySet, err
-}
-
-// brokerClient registers the session broker of both faces.
-func (a *App) brokerClient(keySet json.RawMessage) store.Client {
-	c := store.Client{
-		ID: brokerID, Name: brokerName, AuthMethod: as.AuthPrivateKeyJWT, JWKS: keySet,
-		GrantTypes: []string{"authorization_code"}, Static: true, CreatedAt: time.Unix(0, 0).UTC(),
-	}
-	for _, s := range a.sites {
-		c.RedirectURIs = append(c.RedirectURIs, s.hubURL+callback)
-	}
-	return c
-}
-
 // buildSite builds a face on the engine and the core.
-func (a *App) buildSite(ctx context.Context, s *site, client store.Client, clientKey json.RawMessage) error {
+func (a *App) buildSite(ctx context.Context, s *site, broker authzapp.Broker) error {
 	var err error
-	if s.issuer, err = a.core.Issuer(ctx, a.serverOptions(s, client), ""); err != nil {
+	if s.issuer, err = a.core.Issuer(ctx, a.serverOptions(s, broker.Client(brokerName, false, a.sites[0].hubURL, a.sites[1].hubURL)), ""); err != nil {
 		return err
 	}
 	origins := append(developmentOrigins(), a.options.CORSOrigins...)
 	slices.Sort(origins)
 	origins = slices.Compact(origins)
-	transport := &inMemory{origin: s.origin}
-	sess, err := a.sessionOptions(s, clientKey, origins)
-	if err != nil {
-		return err
-	}
+	client, transport := authzapp.Transport(s.origin)
+	sess := a.sessionOptions(s, broker, origins)
 	s.face, err = a.engine.Face(hubapp.FaceOptions{
 		Hub: hubhttp.Options{
 			PublicURL: s.hubURL, ResourceName: hubName, Anonymous: true, CookieName: sess.CookieName,
@@ -136,7 +91,7 @@ func (a *App) buildSite(ctx context.Context, s *site, client store.Client, clien
 		},
 		Issuers:       []token.Issuer{{ID: s.origin, Keys: s.issuer.Ring, AuthorizationServer: true}},
 		Session:       sess,
-		SessionClient: &http.Client{Transport: transport, Timeout: brokerTimeout},
+		SessionClient: client,
 		Hosts:         []string{"localhost"},
 		Metrics:       a.metrics,
 		Logger:        a.options.Logger.With(slog.String("face", s.name())),
@@ -144,7 +99,7 @@ func (a *App) buildSite(ctx context.Context, s *site, client store.Client, clien
 	if err != nil {
 		return err
 	}
-	transport.handler = s.face.Echo
+	transport.Handler = s.face.Echo
 	edge := authzapp.EdgeOptions{Options: ashttp.Options{InsecureCookie: s.plain && a.options.InsecureCookie}}
 	if s.plain {
 		edge.CookieSuffix = plainSuffix
@@ -159,18 +114,10 @@ func (s *site) name() string {
 	return "https"
 }
 
-func (a *App) sessionOptions(s *site, clientKey json.RawMessage, origins []string) (*session.Options, error) {
-	var cookieKey []byte
-	for _, purpose := range []string{"session cookie authentication", "session cookie encryption"} {
-		half, err := a.core.Derive(purpose)
-		if err != nil {
-			return nil, err
-		}
-		cookieKey = append(cookieKey, half[:]...)
-	}
+func (a *App) sessionOptions(s *site, broker authzapp.Broker, origins []string) *session.Options {
 	o := &session.Options{
-		HubURL: s.hubURL, Issuer: s.origin, ClientID: brokerID, ClientKey: clientKey,
-		CookieName: mercure.DefaultCookieName, CookieKeys: [][]byte{cookieKey},
+		HubURL: s.hubURL, Issuer: s.origin, ClientID: broker.ClientID, ClientKey: broker.ClientKey,
+		CookieName: mercure.DefaultCookieName, CookieKeys: [][]byte{broker.CookieKey},
 		Profiles:        map[string]session.Profile{session.DefaultProfile: {Scope: scopeLive}},
 		ReturnToOrigins: origins,
 	}
@@ -180,7 +127,7 @@ func (a *App) sessionOptions(s *site, clientKey json.RawMessage, origins []strin
 			o.InsecureCookie, o.CookieName = true, hubhttp.InsecureCookieName+plainSuffix
 		}
 	}
-	return o, nil
+	return o
 }
 
 // registerDemo mounts the start page and the demo resource.
@@ -190,7 +137,7 @@ func (a *App) registerDemo(s *site) error {
 		other = a.sites[1]
 	}
 	var commands []demo.Command
-	for _, c := range a.commands(s) {
+	for _, c := range a.commands() {
 		commands = append(commands, demo.Command{Title: c.Title, Line: c.Line})
 	}
 	return demo.Register(s.face.Echo, demo.Options{

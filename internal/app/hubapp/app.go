@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/cinnabar-hub/cinnabar/internal/app"
+	"github.com/cinnabar-hub/cinnabar/internal/app/authzapp"
 	"github.com/cinnabar-hub/cinnabar/internal/config"
 	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
 	"github.com/cinnabar-hub/cinnabar/internal/hub/hubhttp"
@@ -32,17 +30,15 @@ type App struct {
 	engine   *Engine
 	face     *Face
 	tls      *tls.Config
+	bundled  *bundled // nil: the authorization server runs elsewhere
 	servers  app.Servers
-	addr     net.Addr
-	ready    chan struct{} // closed once listening
+	stack    app.Stack
 }
 
-// New builds the hub of a validated configuration. On an error everything it opened is closed.
-func New(ctx context.Context, c config.Hub, logger *slog.Logger) (_ *App, err error) {
-	if c.AuthorizationServer.Bundled {
-		return nil, errors.New("authorization_server.bundled: not available in this version; run authz serve beside the hub")
-	}
-	a := &App{config: c, logger: logger, registry: obs.NewRegistry(), ready: make(chan struct{})}
+// New builds the hub of a validated configuration. authz is the configuration of the bundled authorization server (LoadBundled),
+// nil when there is none. On an error everything it opened is closed.
+func New(ctx context.Context, c config.Hub, authz *config.Authz, logger *slog.Logger) (_ *App, err error) {
+	a := &App{config: c, logger: logger, registry: obs.NewRegistry()}
 	metrics, err := obs.NewMetrics(a.registry)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
@@ -55,19 +51,40 @@ func New(ctx context.Context, c config.Hub, logger *slog.Logger) (_ *App, err er
 		return nil, err
 	}
 	options.Metrics = metrics
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.stack.Close())
+		}
+	}()
+	if authz != nil {
+		if a.bundled, err = openBundled(ctx, c, *authz, logger); err != nil {
+			return nil, err
+		}
+		a.stack.Push("authorization server", a.bundled.core.Close)
+		a.bundled.join(&options)
+	}
 	if a.engine, err = OpenEngine(ctx, EngineOptions{Config: c, Metrics: metrics, Logger: logger}); err != nil {
 		return nil, err
 	}
+	a.stack.Push("hub", a.engine.Close)
 	if a.face, err = a.engine.Face(options); err != nil {
-		return nil, errors.Join(err, a.engine.Close())
+		return nil, err
 	}
-	return a, nil
+	if a.bundled != nil {
+		err = a.bundled.register(a.face.Echo, options.ClientIP)
+	}
+	return a, err
 }
 
 // Check builds what New builds, but opens no store: it finds what is wrong with the files that a configuration names.
-func Check(c config.Hub, logger *slog.Logger) error {
+func Check(c config.Hub, authz *config.Authz, logger *slog.Logger) error {
 	if _, err := app.TLSConfig(c.TLS, logger); err != nil {
 		return err
+	}
+	if authz != nil {
+		if err := authzapp.Check(*authz, logger); err != nil {
+			return fmt.Errorf("authorization_server.config_file: %w", err)
+		}
 	}
 	_, err := faceOptions(c, logger)
 	return err
@@ -86,7 +103,6 @@ func faceOptions(c config.Hub, logger *slog.Logger) (FaceOptions, error) {
 	if err != nil {
 		return FaceOptions{}, err
 	}
-	clientIP := httpserver.ClientIP(prefixes)
 	o := FaceOptions{
 		Hub:           hubOptions(c),
 		Issuers:       issuers,
@@ -94,7 +110,7 @@ func faceOptions(c config.Hub, logger *slog.Logger) (FaceOptions, error) {
 		Session:       sess,
 		SessionClient: client,
 		RefuseTokens:  c.TLS.Mode == "off" && !c.TLS.BehindTLSProxy && !isLoopback(c.Listen),
-		ClientIP:      func(r *http.Request) netip.Addr { return clientIP(r) },
+		ClientIP:      httpserver.ClientIP(prefixes),
 		Logger:        logger,
 	}
 	if o.RefuseTokens {
@@ -124,32 +140,31 @@ func hubOptions(c config.Hub) hubhttp.Options {
 	return o
 }
 
-// Ready is closed once the hub listens.
-func (a *App) Ready() <-chan struct{} { return a.ready }
-
-// Addr is where the hub listens, after Ready.
-func (a *App) Addr() net.Addr { return a.addr }
-
 // Run serves until ctx ends or something fails, then drains and closes everything. It is called once.
 func (a *App) Run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, a.stack.Close()) }()
+	workers := app.NewWorkers(ctx)
+	defer func() { err = errors.Join(err, workers.Stop()) }()
+	checks := []obs.ReadyCheck{{Name: "history", Check: a.engine.Log.Ready}, {Name: "hub", Check: a.engine.Hub.Ready}}
+	if a.bundled != nil {
+		workers.Go("authorization server", a.bundled.issuer.Run)
+		checks = append(checks, obs.ReadyCheck{Name: "store", Check: a.bundled.core.Store.Ready})
+	}
 	a.engine.Start(ctx)
-	defer func() { err = errors.Join(err, a.engine.Close()) }()
-	defer func() { err = errors.Join(err, a.servers.Shutdown(ctx)) }()
+	defer func() { err = errors.Join(err, a.servers.Shutdown(ctx, app.ShutdownGrace)) }()
 	srv, err := a.servers.Start(ctx, httpserver.ServerOptions{Addr: a.config.Listen, Handler: a.face.Echo, TLS: a.tls, Logger: a.logger})
 	if err != nil {
 		return app.Busy(err, "listen")
 	}
-	checks := []obs.ReadyCheck{{Name: "history", Check: a.engine.Log.Ready}, {Name: "hub", Check: a.engine.Hub.Ready}}
 	if err := a.servers.StartOps(ctx, a.config.Ops, a.registry, a.logger, checks...); err != nil {
-		return err
+		return app.Busy(err, "ops.listen")
 	}
-	a.addr = srv.Addr()
-	close(a.ready)
 	a.logger.LogAttrs(ctx, slog.LevelInfo, "hub is ready",
-		slog.String("listen", a.addr.String()), slog.String("public_url", a.config.PublicURL), slog.String("history", a.config.History.Driver))
+		slog.String("listen", srv.Addr().String()), slog.String("public_url", a.config.PublicURL), slog.String("history", a.config.History.Driver))
 	select {
 	case <-ctx.Done():
 	case <-a.engine.Failed():
+	case <-workers.Failed():
 	case err := <-a.servers.Failed():
 		return err
 	}

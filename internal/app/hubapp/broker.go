@@ -31,17 +31,22 @@ func broker(c config.Hub) (*session.Options, *http.Client, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("session.keys_file: %w", err)
 	}
+	o := sessionOptions(c)
+	o.Issuer, o.ClientID, o.ClientKey, o.CookieKeys = c.Session.Issuer, c.Session.ClientID, key, cookieKeys
+	return o, &http.Client{Timeout: brokerTimeout}, nil
+}
+
+// sessionOptions gives what does not depend on where the authorization server runs.
+func sessionOptions(c config.Hub) *session.Options {
 	o := &session.Options{
-		HubURL: c.PublicURL, Resource: c.Resource, Issuer: c.Session.Issuer,
-		ClientID: c.Session.ClientID, ClientKey: key,
-		CookieName: c.Cookie.Name, CookieDomain: c.Cookie.Domain, CookieKeys: cookieKeys,
+		HubURL: c.PublicURL, Resource: c.Resource, CookieName: c.Cookie.Name, CookieDomain: c.Cookie.Domain,
 		ReturnToOrigins: c.Session.ReturnToOrigins, Idle: c.Session.Idle, Absolute: c.Session.Absolute,
 		Profiles: map[string]session.Profile{},
 	}
 	for name, p := range c.Session.Profiles {
 		o.Profiles[name] = session.Profile{Scope: p.Scope, AuthorizationDetails: json.RawMessage(p.AuthorizationDetails)}
 	}
-	return o, &http.Client{Timeout: brokerTimeout}, nil
+	return o
 }
 
 // readCookieKeys reads one key a line, base64url, the newest first.
@@ -52,7 +57,7 @@ func readCookieKeys(path string) ([][]byte, error) {
 	}
 	var keys [][]byte
 	sc := bufio.NewScanner(bytes.NewReader(raw))
-	for sc.Scan() {
+	for number := 1; sc.Scan(); number++ {
 		line := bytes.TrimSpace(sc.Bytes())
 		if len(line) == 0 {
 			continue
@@ -60,7 +65,7 @@ func readCookieKeys(path string) ([][]byte, error) {
 		key, err := base64.RawURLEncoding.DecodeString(string(bytes.TrimRight(line, "=")))
 		if err != nil || len(key) != session.CookieKeyBytes {
 			return nil, fmt.Errorf("line %d is not base64url of %d bytes; make one with: openssl rand 64 | basenc --base64url -w0",
-				len(keys)+1, session.CookieKeyBytes)
+				number, session.CookieKeyBytes)
 		}
 		keys = append(keys, key)
 	}

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
+	"net"
+	"net/netip"
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/app"
@@ -142,9 +143,10 @@ func limits(c config.Limits) mercure.Limits {
 
 // isLoopback says whether an address to listen on is one of this machine alone.
 func isLoopback(listen string) bool {
-	host, _, ok := strings.Cut(strings.TrimPrefix(listen, "["), "]")
-	if !ok {
-		host, _, _ = strings.Cut(listen, ":")
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return false
 	}
-	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
 }

@@ -149,7 +149,7 @@ func (s *Service) rehash(ctx context.Context, a store.Account, prepared string) 
 		}
 		a.PasswordHash = old
 	}
-	s.logger.WarnContext(ctx, "password_rehash_failed", slog.Any("error", err))
+	s.logger.WarnContext(ctx, "password hash not renewed", slog.Any("error", err))
 	return a
 }
 

@@ -1,6 +1,7 @@
 package ashttp
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 
@@ -9,8 +10,17 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/as"
 )
 
+// errTooMany says that too many authorization requests came from one address.
+var errTooMany = errors.New("ashttp: too many authorization requests from one address")
+
 // authorize answers GET /authorize: an authorization request, or an interaction that comes back from a step.
 func (h *edge) authorize(c echo.Context) error {
+	// An interaction that comes back has been counted. A new request is counted before it costs anything: each may leave a
+	// record in the database, and whoever sends it has proven nothing.
+	if c.QueryParam(as.ParamInteraction) == "" && !h.starts.Allow(h.clientIP(c.Request())) {
+		c.Response().Header().Set("Retry-After", "10")
+		return h.failed(c, errTooMany)
+	}
 	browser := h.cookie.read(c)
 	step, err := h.server.Authorize(c.Request().Context(), c.Request().URL.RawQuery, browser)
 	if err != nil {

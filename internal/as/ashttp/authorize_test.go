@@ -2,11 +2,15 @@ package ashttp_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/labstack/echo/v4"
+
 	"github.com/cinnabar-hub/cinnabar/internal/as"
+	"github.com/cinnabar-hub/cinnabar/internal/as/ashttp"
 	"github.com/cinnabar-hub/cinnabar/internal/as/store"
 )
 
@@ -116,6 +120,8 @@ func TestAuthorize_errorsGoToTheClient(t *testing.T) {
 		"a padded challenge":                 {set("code_challenge", long[1:]+"="), "invalid_request"},
 		"a challenge in base64":              {set("code_challenge", long[1:]+"+"), "invalid_request"},
 		"two states":                         {add("state", "other"), "invalid_request"},
+		"a state of 5,000 bytes":             {set("state", strings.Repeat("s", 5000)), "invalid_request"},
+		"a state that is not UTF-8":          {set("state", "\xff"), "invalid_request"},
 		"two challenges":                     {add("code_challenge", long), "invalid_request"},
 		"two unknown parameters of one name": {func(q url.Values) { q["x"] = []string{"1", "2"} }, "invalid_request"},
 		"an unknown resource":                {set("resource", "https://other.example/"), "invalid_target"},
@@ -215,6 +221,45 @@ func TestAuthorize_prompt(t *testing.T) {
 		}
 		if q := b.answer(page, "allow").sent(t, callback); q.Get("code") == "" {
 			t.Errorf("answer: %v", q)
+		}
+	})
+}
+
+func TestAuthorize_isCountedPerAddress(t *testing.T) {
+	s := newServer(t, nil)
+	const limit = 3
+	e := echo.New()
+	must(t, ashttp.Register(e, ashttp.Options{RequestsPerMinute: limit}, ashttp.Dependencies{Server: s.as}))
+	from := func(address, query string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/authorize?"+query, http.NoBody)
+		r.RemoteAddr = address
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		return w
+	}
+	const flood = "192.0.2.1:1234"
+	var first *httptest.ResponseRecorder
+	for range limit {
+		w := from(flood, request().Encode())
+		if w.Code != http.StatusSeeOther {
+			t.Fatalf("got %d", w.Code)
+		}
+		if first == nil {
+			first = w
+		}
+	}
+	for _, query := range []string{request().Encode(), request().Encode() + "&interaction=", "x=%"} {
+		if w := from(flood, query); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "Too many sign-ins") {
+			t.Errorf("%s: got %d\n%s", query, w.Code, w.Body)
+		}
+	}
+	if w := from("192.0.2.2:1234", request().Encode()); w.Code != http.StatusSeeOther {
+		t.Errorf("another address: %d", w.Code)
+	}
+	t.Run("an interaction under way goes on", func(t *testing.T) {
+		_, query, _ := strings.Cut(first.Header().Get("Location"), "?")
+		if w := from(flood, query); w.Code != http.StatusForbidden { // this request has no cookie
+			t.Errorf("got %d", w.Code)
 		}
 	})
 }

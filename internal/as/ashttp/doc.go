@@ -15,6 +15,7 @@
 //   - No page can be framed, none is cached, none loads anything of another origin.
 //   - A form is accepted only with an Origin (or Referer) of the issuer's own origin and the token of its interaction.
 //   - The endpoints for clients read parameters of a body from the body alone and answer in JSON with no-store.
+//   - What somebody who has proven nothing can leave in the database is bounded: authorization requests are counted per address.
 //   - Nothing is derived from Host or from forwarding header fields.
 //
 // # Concurrency

@@ -63,6 +63,11 @@ func faultOf(err error) fault {
 			http.StatusForbidden, "This form was not accepted",
 			"It did not come from a page of this server.", startAgain,
 		}
+	case errors.Is(err, errTooMany):
+		return fault{
+			http.StatusTooManyRequests, "Too many sign-ins",
+			"Too many sign-ins were started from your network.", "Wait some seconds and load this page again.",
+		}
 	case errors.Is(err, as.ErrDemo):
 		return fault{
 			http.StatusForbidden, "The demo account is not available",

@@ -24,12 +24,18 @@ type Options struct {
 	// CookieSuffix tells apart the login cookies of several servers on one host: cookies do not know ports.
 	// Letters, digits and dashes; empty for a server that is alone on its host.
 	CookieSuffix string
+	// RequestsPerMinute bounds the authorization requests of one client address, with as many at once. 0:
+	// DefaultRequestsPerMinute; negative: unlimited.
+	RequestsPerMinute int
 }
+
+// DefaultRequestsPerMinute is generous: a company may sit behind one address.
+const DefaultRequestsPerMinute = 120
 
 // Dependencies is what the edge needs. Server is required.
 type Dependencies struct {
 	Server *as.Server
-	// ClientIP gives the address that sign-in attempts are counted by. Nil: the connection's peer.
+	// ClientIP gives the address that authorization requests and sign-in attempts are counted by. Nil: the connection's peer.
 	ClientIP func(r *http.Request) netip.Addr
 	// Logger gets failures. Nil: nothing is logged.
 	Logger *slog.Logger
@@ -38,11 +44,12 @@ type Dependencies struct {
 // pathAssets is where the pages' stylesheet and icon are, under the issuer's path.
 const pathAssets = "/assets/"
 
-// edge is the registered server. It is immutable.
+// edge is the registered server. It is immutable, but for what its limiter counts.
 type edge struct {
 	server   *as.Server
 	cookie   cookie
 	clientIP func(r *http.Request) netip.Addr
+	starts   *httpserver.AddressLimiter
 	logger   *slog.Logger
 	base     string
 	pages    pages
@@ -58,10 +65,14 @@ func Register(e *echo.Echo, o Options, d Dependencies) error {
 	if !regexp.MustCompile(`^[A-Za-z0-9-]*$`).MatchString(o.CookieSuffix) {
 		return fmt.Errorf("ashttp: cookie suffix %q is not letters, digits and dashes", o.CookieSuffix)
 	}
+	if o.RequestsPerMinute == 0 {
+		o.RequestsPerMinute = DefaultRequestsPerMinute
+	}
 	h := &edge{
 		server:   d.Server,
 		cookie:   newCookie(o),
 		clientIP: d.ClientIP,
+		starts:   httpserver.NewAddressLimiter(o.RequestsPerMinute),
 		logger:   d.Logger,
 		base:     d.Server.BasePath(),
 	}

@@ -34,7 +34,7 @@ func serveCommand(env cli.Env) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := config.LoadAuthz(config.Source{Path: path, Environ: env.Environ})
 			if err != nil {
-				return cli.Usage(err)
+				return cli.ConfigError(err, path)
 			}
 			logger, err := app.NewLogger(env.Stderr, l.Value.Log)
 			if err != nil {

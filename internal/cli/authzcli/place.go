@@ -2,7 +2,9 @@ package authzcli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os/user"
 
 	"github.com/spf13/cobra"
@@ -39,7 +41,7 @@ func (p *place) load(env cli.Env) (config.Authz, error) {
 	case path == "":
 		return config.Authz{}, cli.Usagef("give --config FILE or --data DIR")
 	}
-	l, err := config.LoadAuthz(config.Source{Path: path, Environ: env.Environ})
+	l, err := config.LoadAuthzOffline(config.Source{Path: path, Environ: env.Environ})
 	if err != nil {
 		return config.Authz{}, cli.Usage(err)
 	}
@@ -52,7 +54,11 @@ func (p *place) core(ctx context.Context, c config.Authz) (*authzapp.Core, error
 		StorePath: string(c.Store.Path), SecretPath: string(c.Store.SecretFile), Logger: quiet(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open the authorization server's store: %w", err)
+		err = fmt.Errorf("open the authorization server's store: %w", err)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, &cli.Error{Code: cli.ExitFailure, Err: err, Hint: "start the server once first: it makes the store"}
+		}
+		return nil, err
 	}
 	return core, nil
 }

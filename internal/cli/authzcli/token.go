@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -41,7 +42,7 @@ func mintCommand(env cli.Env) *cobra.Command {
 		Use:   "mint",
 		Short: "Print a new access token",
 		Long: "Mint an access token for the hub and print it alone. It bypasses the policies, since whoever can read the store's secret\n" +
-			"could take the keys as well; it is audited, and can be revoked like any other.",
+			"could take the keys as well; it is audited.",
 		Example: "  authz token mint --data .cinnabar --publish '*'\n" +
 			"  authz token mint --config authz.yaml --subscribe-pattern 'https://example.com/books/:id' --sub u_1 --ttl 1h",
 		Args: cobra.NoArgs,
@@ -102,6 +103,9 @@ func (o *mintOptions) details() ([]rar.Detail, error) {
 		exact    []string
 		patterns []string
 	}{{rar.Publish, o.publish, o.publishPatterns}, {rar.Subscribe, o.subscribe, o.subscribePatterns}} {
+		if slices.Contains(part.exact, "") || slices.Contains(part.patterns, "") {
+			return nil, cli.Usagef("an empty topic for %s: is a variable unset?", part.action)
+		}
 		d := rar.Detail{Actions: []rar.Action{part.action}}
 		for _, m := range part.exact {
 			d.Topics = append(d.Topics, rar.TopicMatcher{Match: m, MatchType: topic.Exact})
@@ -152,7 +156,7 @@ func inspectCommand(env cli.Env) *cobra.Command {
 	}
 	o.place.flags(c)
 	c.Flags().StringVar(&o.tokenFile, "token-file", "", "`FILE` that holds the token")
-	c.Flags().StringVar(&o.action, "action", string(rar.Subscribe), "the endpoint it is presented at: publish or subscribe")
+	c.Flags().StringVar(&o.action, "action", string(rar.Subscribe), "`ENDPOINT` it is presented at: publish or subscribe")
 	c.Flags().StringVar(&o.resource, "resource", "", "resource `ID` of the hub (default: the only one)")
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	return c

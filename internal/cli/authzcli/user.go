@@ -51,6 +51,7 @@ func userAddCommand(env cli.Env) *cobra.Command {
 	c.Flags().BoolVar(&o.stdin, "password-stdin", false, "read the password from standard input")
 	c.Flags().StringArrayVar(&o.roles, "role", nil, "`ROLE` that policies can name; may repeat")
 	c.Flags().StringToStringVar(&o.attributes, "attribute", nil, "`NAME=VALUE` that policies can use as {{user.NAME}}; may repeat")
+	c.Flags().Lookup("attribute").DefValue = "" // help would show a default of []
 	return c
 }
 

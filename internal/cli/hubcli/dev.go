@@ -2,7 +2,7 @@ package hubcli
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -42,7 +42,7 @@ func devCommand(env cli.Env) *cobra.Command {
 	f.BoolVar(&o.app.Ephemeral, "ephemeral", false, "start with nothing and keep nothing; without --data in a temporary folder")
 	f.BoolVar(&o.app.InsecureCookie, "insecure-cookie", false, "give the plain face a cookie without Secure, for Safari")
 	f.StringArrayVar(&o.app.CORSOrigins, "cors-origin", nil, "allow pages of this `ORIGIN` besides the usual ports on localhost, may repeat")
-	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&o.logLevel, "log-level", "info", "`LEVEL`: debug, info, warn or error")
 	f.BoolVar(&o.trust, "trust", false, "make this machine trust the development certificate, and end")
 	f.BoolVar(&o.untrust, "untrust", false, "undo --trust, and end")
 	c.MarkFlagsMutuallyExclusive("trust", "untrust", "ephemeral")
@@ -62,6 +62,9 @@ func (o *devOptions) run(ctx context.Context, env cli.Env, dataGiven bool) error
 	}
 	o.app.Executable, o.app.Version, o.app.Logger = env.Executable, env.Version, logger
 	dev, err := devapp.New(ctx, o.app)
+	if errors.Is(err, devapp.ErrOptions) {
+		return cli.Usage(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -113,7 +116,7 @@ func banner(env cli.Env, i devapp.Info) error {
 		"",
 	}
 	if !i.Ephemeral {
-		text = append(text, fmt.Sprintf("  If the browser warns of the certificate: %s dev --trust --data %s", env.Executable, i.DataDir), "")
+		text = append(text, "  If the browser warns of the certificate: "+i.Trust, "")
 	}
 	text = append(text, "  Try it in another terminal, in any folder:", "")
 	for _, c := range i.Commands {

@@ -31,19 +31,19 @@ func serveCommand(env cli.Env) *cobra.Command {
 		Use:   "serve --config FILE",
 		Short: "Run the hub",
 		Long: "Run the hub with a configuration file, until SIGTERM or SIGINT: then it refuses new requests and ends its streams over\n" +
-			"the drain time. Every key can also be set in the environment (" + config.HubEnvPrefix + "…).",
+			"the drain time. With authorization_server.bundled it runs the authorization server too. Every key can also be set in the environment (" + config.HubEnvPrefix + "…).",
 		Example: "  hub serve --config hub.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			l, err := config.LoadHub(config.Source{Path: path, Environ: env.Environ})
+			l, authz, err := load(config.Source{Path: path, Environ: env.Environ})
 			if err != nil {
-				return cli.Usage(err)
+				return cli.ConfigError(err, path)
 			}
 			logger, err := app.NewLogger(env.Stderr, l.Value.Log)
 			if err != nil {
 				return cli.Usage(err)
 			}
-			hub, err := hubapp.New(c.Context(), l.Value, logger)
+			hub, err := hubapp.New(c.Context(), l.Value, authz, logger)
 			if err != nil {
 				return err
 			}
@@ -54,14 +54,28 @@ func serveCommand(env cli.Env) *cobra.Command {
 	return c
 }
 
+// load loads the hub's configuration, and that of the bundled authorization server when there is one.
+func load(s config.Source) (*config.Loaded[config.Hub], *config.Authz, error) {
+	l, err := config.LoadHub(s)
+	if err != nil || !l.Value.AuthorizationServer.Bundled {
+		return l, nil, err
+	}
+	s.Path = string(l.Value.AuthorizationServer.ConfigFile)
+	authz, err := config.LoadBundled(s, l.Value)
+	if err != nil {
+		return nil, nil, err
+	}
+	return l, &authz.Value, nil
+}
+
 func configCommand(env cli.Env) *cobra.Command {
 	return cli.ConfigCommand(env, cli.ConfigVerbs{
 		Load: func(s config.Source) (check func() error, show func() (string, error), err error) {
-			l, err := config.LoadHub(s)
+			l, authz, err := load(s)
 			if err != nil {
 				return nil, nil, err
 			}
-			return func() error { return hubapp.Check(l.Value, quiet()) }, func() (string, error) { return config.Print(l) }, nil
+			return func() error { return hubapp.Check(l.Value, authz, quiet()) }, func() (string, error) { return config.Print(l) }, nil
 		},
 		Reference: config.ReferenceHub,
 	})

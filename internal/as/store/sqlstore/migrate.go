@@ -132,7 +132,7 @@ func (s *schema) attempt(ctx context.Context, o Options) error {
 	if _, err := s.provider.Up(ctx); err != nil {
 		return fmt.Errorf("migrate from version %d to %d: %w", version, s.target, err)
 	}
-	o.Logger.InfoContext(ctx, "store_migrated", slog.Int64("from", version), slog.Int64("to", s.target))
+	o.Logger.InfoContext(ctx, "store migrated", slog.Int64("from", version), slog.Int64("to", s.target))
 	return s.check(ctx)
 }
 

@@ -1,22 +1,22 @@
-package session
+package httpserver
 
 import (
 	"net/netip"
 	"testing"
 )
 
-func TestLimiter_Bounded(t *testing.T) {
-	l := newLimiter(1)
+func TestAddressLimiter_Bounded(t *testing.T) {
+	l := NewAddressLimiter(1)
 	addr := func(i int) netip.Addr {
 		return netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
 	}
 	busy := netip.MustParseAddr("192.0.2.1")
-	if !l.allow(busy) {
-		t.Fatal("the first login is refused")
+	if !l.Allow(busy) {
+		t.Fatal("the first request is refused")
 	}
 	for i := range 3 * maxTracked {
-		l.allow(addr(i))
-		if i%1000 == 0 && l.allow(busy) {
+		l.Allow(addr(i))
+		if i%1000 == 0 && l.Allow(busy) {
 			t.Fatalf("an address in use lost its count after %d others", i)
 		}
 	}
@@ -25,8 +25,8 @@ func TestLimiter_Bounded(t *testing.T) {
 	}
 }
 
-func TestLimiter_CountsNetworks(t *testing.T) {
-	l := newLimiter(1)
+func TestAddressLimiter_CountsNetworks(t *testing.T) {
+	l := NewAddressLimiter(1)
 	for _, tt := range []struct {
 		addr string
 		want bool
@@ -40,11 +40,11 @@ func TestLimiter_CountsNetworks(t *testing.T) {
 		{"fe80::1%eth0", true},
 		{"fe80::2%eth1", false},
 	} {
-		if got := l.allow(netip.MustParseAddr(tt.addr)); got != tt.want {
-			t.Errorf("allow(%s) = %v, want %v", tt.addr, got, tt.want)
+		if got := l.Allow(netip.MustParseAddr(tt.addr)); got != tt.want {
+			t.Errorf("Allow(%s) = %v, want %v", tt.addr, got, tt.want)
 		}
 	}
-	if !l.allow(netip.Addr{}) || l.allow(netip.Addr{}) {
+	if !l.Allow(netip.Addr{}) || l.Allow(netip.Addr{}) {
 		t.Error("unknown addresses do not share one count")
 	}
 }

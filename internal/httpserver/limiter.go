@@ -1,4 +1,4 @@
-package session
+package httpserver
 
 import (
 	"net/netip"
@@ -10,23 +10,25 @@ import (
 // maxTracked bounds the addresses that a limiter remembers, in each of its two generations.
 const maxTracked = 4096
 
-// limiter counts login starts per client address. It remembers two generations of addresses: when the young
-// one is full, the old one is forgotten, so that memory is bounded and an address in use keeps its count. It
-// is safe for concurrent use.
-type limiter struct {
+// AddressLimiter counts requests per client address. It remembers two generations of addresses: when the young one is
+// full, the old one is forgotten, so that memory is bounded and an address in use keeps its count. It is safe for
+// concurrent use.
+type AddressLimiter struct {
 	perMinute int
 
 	mu         sync.Mutex // protects the fields below
 	young, old map[netip.Addr]*rate.Limiter
 }
 
-// newLimiter makes a limiter; a negative number limits nothing.
-func newLimiter(perMinute int) *limiter {
-	return &limiter{perMinute: perMinute, young: map[netip.Addr]*rate.Limiter{}}
+// NewAddressLimiter makes a limiter that allows each address this many requests a minute, with as many at once; a negative
+// number limits nothing.
+func NewAddressLimiter(perMinute int) *AddressLimiter {
+	return &AddressLimiter{perMinute: perMinute, young: map[netip.Addr]*rate.Limiter{}}
 }
 
-// allow says whether addr may start one more login now.
-func (l *limiter) allow(addr netip.Addr) bool {
+// Allow says whether addr may make one more request now. The zero address is one address, and an IPv6 address counts with
+// its /64 network.
+func (l *AddressLimiter) Allow(addr netip.Addr) bool {
 	if l.perMinute < 0 {
 		return true
 	}

@@ -1,4 +1,4 @@
-package devapp
+package app
 
 import (
 	"bytes"
@@ -11,17 +11,18 @@ import (
 // maxInMemoryResponse bounds a response of the authorization server to the broker.
 const maxInMemoryResponse = 1 << 20
 
-// inMemory serves the requests of the session broker from the handler of the same process. The broker still speaks HTTP with its
-// authorization server, so that one apart works the same.
-type inMemory struct {
-	origin  string
-	handler http.Handler
+// InMemory serves the requests of the session broker from the handler of the same process. The broker still speaks HTTP with its
+// authorization server, so that one apart works the same. Handler is set before the first request.
+type InMemory struct {
+	// Origin is the only one that is served, scheme://host[:port].
+	Origin  string
+	Handler http.Handler
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Scheme+"://"+r.URL.Host != t.origin {
-		return nil, fmt.Errorf("dev: the broker has no business with %s", r.URL.Host)
+func (t *InMemory) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme+"://"+r.URL.Host != t.Origin {
+		return nil, fmt.Errorf("app: the broker has no business with %s", r.URL.Host)
 	}
 	in := r.Clone(r.Context())
 	in.RequestURI = r.URL.RequestURI()
@@ -32,9 +33,9 @@ func (t *inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	defer func() { _ = in.Body.Close() }()
 	w := &bufferedResponse{header: http.Header{}, status: http.StatusOK}
-	t.handler.ServeHTTP(w, in)
+	t.Handler.ServeHTTP(w, in)
 	if w.body.Len() > maxInMemoryResponse {
-		return nil, fmt.Errorf("dev: response to the broker exceeds %d bytes", maxInMemoryResponse)
+		return nil, fmt.Errorf("app: response to the broker exceeds %d bytes", maxInMemoryResponse)
 	}
 	return &http.Response{
 		Status:     strconv.Itoa(w.status) + " " + http.StatusText(w.status),
