@@ -51,7 +51,8 @@ type Query struct {
 	// UpTo is the last position wanted; 0 means the newest there is.
 	UpTo Position
 	// MaxBytes bounds the entries of the page by their [Record.Size]; a page may
-	// exceed it by its last entry, so that one too large for it can be read. 0 or less means 1 MiB.
+	// exceed it by its last entry, so that one too large for it can be read. 0 or less means 1 MiB. It
+	// bounds what is passed over as well, see [Query.PassedBytes].
 	MaxBytes int
 	// Select says which entries are of use.
 	Select Selection
@@ -60,14 +61,27 @@ type Query struct {
 // DefaultPageBytes is the bound of a page for queries that set none.
 const DefaultPageBytes = 1 << 20
 
+// passedFactor is how much more of a log may be passed over for a page than the page may hold.
+const passedFactor = 16
+
+// PassedBytes bounds the entries that are passed over for one page because the selection leaves them out, by about their
+// [Record.Size]. Without a bound a selection of little would keep its reader, and those in line behind it, for as long as
+// the whole log takes.
+func (q *Query) PassedBytes() int {
+	if q.MaxBytes <= 0 {
+		return passedFactor * DefaultPageBytes
+	}
+	return passedFactor * q.MaxBytes
+}
+
 // Page is a part of the log.
 type Page struct {
 	// Entries holds entries in order. It is the caller's; what its entries refer to is
 	// shared.
 	Entries []Entry
 	// Through says how far the page goes: the log has no other entry of use in
-	// (After, Through]. The next query goes on from there; the last page of a query
-	// has Through at UpTo or, where UpTo lies beyond it, at the head. It is at least After.
+	// (After, Through]. The next query goes on from there, also after a page without entries; the last
+	// page of a query has Through at UpTo or, where UpTo lies beyond it, at the head. It is at least After.
 	Through Position
 }
 

@@ -27,12 +27,13 @@
 //
 // # Replay and hand-off
 //
-// A stream with a cursor starts replaying. A few workers read pages of the history, one at a time per stream, the
-// next one when the reader has taken the one before. When a page reaches the head of the log, the shard asks the dispatcher to
-// register the stream; the dispatcher answers with the position P up to which it has dispatched, in the same queue
-// through which entries reach the shard, so that exactly the entries after P follow. They are held back while
-// what lies between the last page and P is read. A stream without a cursor is registered before Subscribe
-// returns, and has no gap.
+// A stream with a cursor starts replaying. A few workers read pages of the history, one at a time per stream, the next
+// one when the reader has taken the one before. A page is bounded by what it holds and by what it passes over, so a
+// reader that selects little of a long history waits in line again instead of holding up the others. When a page
+// reaches the head of the log, the shard asks the dispatcher to register the stream; the dispatcher answers with the
+// position P up to which it has dispatched, in the same queue through which entries reach the shard, so that exactly
+// the entries after P follow. They are held back while what lies between the last page and P is read. A stream without
+// a cursor is registered before Subscribe returns, and has no gap.
 //
 // A reader that falls so far behind that too much waits for it goes back to replaying: what waits is
 // dropped, except for an entry that is partly written, and read again later. So a slow reader costs bounded memory, loses

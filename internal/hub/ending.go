@@ -26,7 +26,8 @@ const (
 )
 
 // end ends a stream for the reason. Entries that wait are left out, for the reader finds them by its cursor; one that
-// has been written in part is completed first, within finishWait, for its frame would be torn otherwise.
+// has been written in part is completed first, within finishWait and before the token expires (PRIV-09), for its frame would be
+// torn otherwise.
 func (s *shard) end(sub *Subscriber, reason string) {
 	if sub.phase >= finishing {
 		if reason == reasonGone {
@@ -54,6 +55,9 @@ func (s *shard) end(sub *Subscriber, reason string) {
 	s.keepFrames(sub, 1)
 	sub.phase = finishing
 	sub.endBy = s.now + finishWait
+	if sub.expiry != 0 {
+		sub.endBy = min(sub.endBy, s.now+sub.untilExpiry())
+	}
 	s.account(sub)
 	s.schedule(sub)
 }

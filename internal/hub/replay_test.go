@@ -92,3 +92,23 @@ func (e *env) blockedReplay() *memSink {
 	s := e.subscribe(hub.SubscribeRequest{Matchers: e.matchers("a"), Cursor: "earliest", HasCursor: true})
 	return attach(s, 0)
 }
+
+func TestReplay_passesOverMuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEnv(t, nil)
+		first := e.publish("first", "a")
+		filling := strings.Repeat("x", 64<<10)
+		for range 200 { // more than the pages of a replay pass over
+			e.publish(filling, "b")
+		}
+		e.publish("last", "a")
+		k := e.resume(nil, first, "a")
+		if id, _ := k.sub.ResumedFrom(); id != first {
+			t.Errorf("REC-15 resumed from %q, want %q", id, first)
+		}
+		all := e.resume(nil, "earliest", "a", "~/none/:x")
+		e.publish("live", "a")
+		k.want(t, "last", "live")
+		all.want(t, "first", "last", "live")
+	})
+}

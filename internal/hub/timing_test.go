@@ -124,6 +124,21 @@ func TestStreamEnds(t *testing.T) {
 			}
 		})
 	})
+	t.Run("PRIV-09 no later also in the middle of an entry that the reader does not take", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			e := newEnv(t, nil)
+			p := e.reader("a")
+			p.ExpiresAt = time.Now().Add(3 * time.Second)
+			k := attach(e.subscribe(hub.SubscribeRequest{Principal: p, Matchers: e.matchers("a")}), 100)
+			e.publish(strings.Repeat("x", 200), "a")
+			if got := lasted(k.sub, time.Hour); got > 3*time.Second {
+				t.Errorf("stream of a token of 3 s lasted %v", got)
+			}
+			if _, aborted := k.ended(); !aborted {
+				t.Error("a stream with a torn entry was not aborted")
+			}
+		})
+	})
 	t.Run("PRIV-10 at 80 to 100 % of the maximum lifetime", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			e := newEnv(t, func(o *hub.Options) { o.MaxLifetime = time.Hour })

@@ -37,6 +37,21 @@ func (m *Matcher) Key() Key {
 // wildcards and named groups.
 func (m *Matcher) HasRegexpGroups() bool { return m.url != nil && m.url.regexpGroups }
 
+// Cost estimates what the regular expressions of the matcher cost, in program instructions: each takes memory for as long as the
+// matcher lives and time for every byte it is tested against. It is 0 for matchers that need none, which are most.
+func (m *Matcher) Cost() int {
+	if m.url == nil {
+		return 0
+	}
+	cost := 0
+	for i := range m.url.programs {
+		if re := m.url.programs[i].regexp; re != nil {
+			cost += re.cost
+		}
+	}
+	return cost
+}
+
 // Match reports whether the matcher selects t. A URL Pattern selects no topic that is not a URL reference (URLP-06), and none
 // that would be too expensive to parse or to evaluate (URLP-08). It does not allocate once t is parsed.
 func (m *Matcher) Match(t *Topic) bool {

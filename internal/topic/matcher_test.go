@@ -218,6 +218,25 @@ func TestMatcher_Match_isBounded(t *testing.T) {
 	}
 }
 
+func TestMatcher_Cost(t *testing.T) {
+	c := mustCompiler(t, hubURL)
+	for p, want := range map[string]struct{ least, most int }{
+		"*":                             {0, 0},
+		"https://e.example/books/:id":   {0, 0},
+		"https://:sub.e.example/a/*":    {0, 0},
+		`/books/:id(\d+)`:               {1, 20},
+		"/:id([0-9a-f]{8}-[0-9a-f]{4})": {12, 60},
+		"*://*/([^b]{0,150}[^c]{0,150}[^d]{0,150})": {450, 1100},
+	} {
+		if got := mustCompile(t, c, topic.URLPattern, p).Cost(); got < want.least || got > want.most {
+			t.Errorf("URLP-07 Cost of %q = %d, want %d to %d", p, got, want.least, want.most)
+		}
+	}
+	if got := mustCompile(t, c, topic.Exact, "/books/:id(a{9})").Cost(); got != 0 {
+		t.Errorf("Cost of an exact matcher = %d, want 0", got)
+	}
+}
+
 func TestMatcher_HasRegexpGroups(t *testing.T) {
 	c := mustCompiler(t, hubURL)
 	for pattern, want := range map[string]bool{"/a/:b/*": false, "/(a|b)": true, "/(.*)": false, "*": false, "https://(a|b).example/": true} {

@@ -62,6 +62,22 @@ func (s *suite) testReplay(t *testing.T) {
 		}
 	})
 	t.Run("REC-08 REC-27 a selection leaves out nothing that it selects", s.testSelection)
+	t.Run("a page passes over a bounded part of the log", func(t *testing.T) {
+		f := s.fixture(t, Limits{})
+		f.fill(0, 200)
+		q := history.Query{MaxBytes: 100, Select: history.Selection{Exact: []string{topic(199)}}}
+		pages := 0
+		for last := f.want[199].Position; q.After < last; pages++ {
+			page, err := f.log.Replay(f.context(), q)
+			if err != nil || page.Through <= q.After {
+				t.Fatalf("Replay(after %d) = through %d, %v", q.After, page.Through, err)
+			}
+			q.After = page.Through
+		}
+		if total := 200 * f.want[0].Size(); pages < total/(2*q.PassedBytes()) {
+			t.Errorf("pages = %d for %d bytes, want one for each %d", pages, total, q.PassedBytes())
+		}
+	})
 	t.Run("the context bounds a replay", func(t *testing.T) {
 		f := s.fixture(t, Limits{})
 		f.fill(0, 3)

@@ -188,7 +188,7 @@ func (l *Log) replay(ctx context.Context, q history.Query) (history.Page, error)
 	page := history.Page{Through: q.After}
 	upTo := q.UpTo
 	var chunk []history.Entry
-	bytes := 0
+	bytes, passed := 0, 0
 	for {
 		if err := ctx.Err(); err != nil {
 			return history.Page{}, err
@@ -207,6 +207,9 @@ func (l *Log) replay(ctx context.Context, q history.Query) (history.Page, error)
 		for i := range chunk {
 			page.Through = chunk[i].Position
 			if !q.Select.Selects(chunk[i].Topics) {
+				if passed += chunk[i].Size(); passed >= q.PassedBytes() {
+					return page, nil
+				}
 				continue
 			}
 			page.Entries = append(page.Entries, chunk[i])

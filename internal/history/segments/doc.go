@@ -77,7 +77,7 @@
 // most 131,072 entries and keeps one file open. Hashes are keyed with a secret of the process, so
 // that chosen ids cannot collide, and a hit is checked against the record on disk, so that
 // equal hashes do no harm. Replay reads from the cursor on and passes over what the selection does not
-// want without copying it; there is no index of topics.
+// want without copying it, a bounded amount per page; there is no index of topics.
 //
 // A full segment never changes, so a sealed index in a file beside it would take the place of the
 // one in memory without a change elsewhere; it would need a secret of the store for its hashes.

@@ -85,7 +85,9 @@ func (l *Log) replay(ctx context.Context, q history.Query) (history.Page, error)
 	if q.MaxBytes <= 0 {
 		q.MaxBytes = history.DefaultPageBytes
 	}
-	p := pager{page: history.Page{Through: q.After}, selector: newSelector(&q.Select), room: q.MaxBytes}
+	p := pager{
+		page: history.Page{Through: q.After}, selector: newSelector(&q.Select), room: q.MaxBytes, passing: q.PassedBytes(),
+	}
 	upTo := q.UpTo
 	for {
 		part, err := l.openPart(p.page.Through, upTo)
@@ -118,13 +120,15 @@ type pager struct {
 	page     history.Page
 	selector selector
 	room     int
+	passing  int // bytes that may still be passed over
 }
 
 // take looks at the next record and tells whether the page has room for more.
 func (p *pager) take(v *view) bool {
 	p.page.Through = v.position
 	if !p.selector.selects(v) {
-		return true
+		p.passing -= v.size
+		return p.passing > 0
 	}
 	e := v.entry()
 	p.page.Entries = append(p.page.Entries, e)

@@ -32,6 +32,7 @@ var (
 	errQueryTooLarge      = errors.New("hubhttp: body of a subscription exceeds the limit")
 	errBodyUnread         = errors.New("hubhttp: body could not be read")
 	errBodyTimeout        = errors.New("hubhttp: body came too slowly")
+	errCostlyMatchers     = errors.New("hubhttp: the regular expressions of a subscription are too large together")
 	errURLTooLong         = errors.New("hubhttp: request target exceeds the limit")
 	errTooManyConnections = errors.New("hubhttp: too many streams")
 	errAddressConnections = errors.New("hubhttp: too many streams of one client address")
@@ -59,8 +60,9 @@ type rule struct {
 // exported sentinels of those packages and fails on one that is missing here.
 func table() []rule {
 	const (
-		busy   = "The hub cannot take this request at the moment."
-		origin = "Publishing with the cookie needs the Origin (or Referer) of a page that may publish."
+		busy     = "The hub cannot take this request at the moment."
+		tooLarge = "The body exceeds the limit of this hub."
+		origin   = "Publishing with the cookie needs the Origin (or Referer) of a page that may publish."
 	)
 	return []rule{
 		{errNoToken, answer{status: http.StatusUnauthorized, reason: "no_token", challenge: challengeBare}},
@@ -89,17 +91,17 @@ func table() []rule {
 			status: http.StatusUnsupportedMediaType, reason: "media_type",
 			detail: "The body must be " + mercure.FormMediaType + ", uncompressed.",
 		}},
-		{errBodyTooLarge, answer{
-			status: http.StatusRequestEntityTooLarge, reason: "body_too_large", detail: "The body exceeds the limit of this hub.",
-		}},
-		{errQueryTooLarge, answer{
-			status: http.StatusBadRequest, reason: "body_too_large", detail: "The body exceeds the limit of this hub.",
-		}},
+		{errBodyTooLarge, answer{status: http.StatusRequestEntityTooLarge, reason: "body_too_large", detail: tooLarge}},
+		{errQueryTooLarge, answer{status: http.StatusBadRequest, reason: "body_too_large", detail: tooLarge}},
 		{errBodyUnread, answer{status: http.StatusBadRequest, reason: "body_unread", detail: "The body could not be read."}},
 		{errBodyTimeout, answer{status: http.StatusRequestTimeout, reason: "body_timeout", detail: "The body came too slowly."}},
 		{errURLTooLong, answer{
 			status: http.StatusBadRequest, reason: "url_too_long", detail: "The URL exceeds the limit of this hub.",
 			hint: "Send the matchers in the body of a QUERY request, or select topics by match_urlpattern.",
+		}},
+		{errCostlyMatchers, answer{
+			status: http.StatusBadRequest, reason: "costly_matchers", detail: "The regular expressions of this subscription are too large together.",
+			hint: "Use named groups and wildcards instead, or fewer patterns.",
 		}},
 		{errTooManyConnections, answer{
 			status: http.StatusTooManyRequests, reason: "connections_total", retryAfter: 30 * time.Second,
@@ -118,9 +120,7 @@ func table() []rule {
 			hint:   "Topics are resolved against the hub URL: an empty or relative topic, a query or a fragment can end up there.",
 		}},
 		{hub.ErrForbidden, answer{status: http.StatusForbidden, reason: "insufficient_scope", challenge: challengeInsufficientScope}},
-		{hub.ErrNoMatcher, answer{
-			status: http.StatusBadRequest, reason: "field", field: mercure.ParamMatch, detail: "A subscription needs at least one matcher.",
-		}},
+		{hub.ErrNoMatcher, answer{status: http.StatusBadRequest, reason: "field", field: mercure.ParamMatch, detail: "A subscription needs at least one matcher."}},
 		{hub.ErrTooLarge, answer{
 			status: http.StatusRequestEntityTooLarge, reason: "update_too_large", detail: "The update exceeds what the history of this hub can hold.",
 		}},

@@ -1,6 +1,7 @@
 package hubhttp
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -36,7 +37,7 @@ func (a *api) publish(c echo.Context) error {
 	}
 	update, err := mercure.ParseUpdate(pairs, a.options.Limits)
 	if err != nil {
-		return err
+		return a.ruleFirst(err, pairs)
 	}
 	id, err := a.hub.Publish(r.Context(), principal, update)
 	if err != nil {
@@ -44,6 +45,27 @@ func (a *api) publish(c echo.Context) error {
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.Blob(http.StatusOK, "text/plain; charset=utf-8", []byte(id))
+}
+
+// ruleFirst returns the error for a reserved topic in place of that for an exceeded limit: broken rules are reported
+// first, and this is the one that mercure.ParseUpdate cannot know (NS-01). Topics beyond their own limits are not looked at.
+func (a *api) ruleFirst(err error, pairs []mercure.Pair) error {
+	if field, ok := errors.AsType[*mercure.FieldError](err); !ok || !field.TooLarge {
+		return err
+	}
+	limits, seen := a.options.Limits, 0
+	for _, p := range pairs {
+		if p.Name != mercure.FieldTopic || limits.TopicBytes > 0 && len(p.Value) > limits.TopicBytes {
+			continue
+		}
+		if seen++; limits.Topics > 0 && seen > limits.Topics {
+			break
+		}
+		if a.compiler.Topic(p.Value).Reserved() {
+			return hub.ErrReserved
+		}
+	}
+	return err
 }
 
 // authenticate judges the credential of r for an endpoint. A request that presents none has a nil principal and no error.

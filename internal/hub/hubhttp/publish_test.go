@@ -117,6 +117,39 @@ func TestPublish_bodies(t *testing.T) {
 	}
 }
 
+func TestPublish_dataArrivesAsItIs(t *testing.T) {
+	f := start(t, nil)
+	s := f.subscribe("match=T")
+	for _, data := range []string{
+		"", " ", "\x00", "\ufeffbom", "a\u2028b\u2029c\u0085d", ": no comment", "id: 1", "é日本😀", "\n", "a\n\n\nb", "  a\n b", "a\n",
+		strings.Repeat("0123456789abcdef", 4<<10),
+	} {
+		resp := f.post("topic=T&data=" + url.QueryEscape(data))
+		if resp.StatusCode != http.StatusOK {
+			t.Fatalf("SSE-04 POST %.20q = %d %s", data, resp.StatusCode, resp.body)
+		}
+		if ev := s.next(); ev.Data != data || ev.ID != resp.body {
+			t.Errorf("SSE-04 data %.20q arrived as %.20q with id %q, want %q", data, ev.Data, ev.ID, resp.body)
+		}
+	}
+}
+
+func TestPublish_anyTopicSelects(t *testing.T) {
+	f := start(t, nil)
+	streams := map[string]*stream{
+		"PUB-09 the canonical topic":         f.subscribe("match=/a"),
+		"PUB-09 an alternate":                f.subscribe("match=/b"),
+		"EXACT-01 an alternate, match_exact": f.subscribe("match_exact=/b"),
+		"SUB-33 both":                        f.subscribe("match=/a&match_exact=/b&match_urlpattern=/:x"),
+	}
+	first, second := f.post("topic=/a&topic=/b&data=1").body, f.post("topic=/b&topic=/a&data=2").body
+	for name, s := range streams {
+		if one, two := s.next(), s.next(); one.ID != first || two.ID != second {
+			t.Errorf("%s: events %q, %q, want %q, %q", name, one.ID, two.ID, first, second)
+		}
+	}
+}
+
 func TestPublish_mediaTypes(t *testing.T) {
 	f := start(t, nil)
 	compact := f.publishToken("*")
@@ -248,6 +281,7 @@ func TestPublish_orderOfRefusals(t *testing.T) {
 		{"no token, large body", strings.Repeat("x", 2000), []string{formType}, 401},
 		{"bad body, no grant", "topic=T&type=mercure", []string{formType, weak}, 400},
 		{"broken rule and exceeded limit", "topic=T&topic=T&topic=T&id=%23", []string{formType, weak}, 400},
+		{"NS-01 reserved topic and exceeded limit", "topic=/.well-known/mercure&topic=T&topic=T", []string{formType, weak}, 400},
 		{"exceeded limit, no grant", "topic=T&topic=T&topic=T", []string{formType, weak}, 413},
 		{"large body, no grant", "topic=T&data=" + strings.Repeat("x", 2000), []string{formType, weak}, 413},
 		{"no grant", "topic=T", []string{formType, weak}, 403},

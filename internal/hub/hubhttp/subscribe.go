@@ -15,6 +15,11 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/topic"
 )
 
+// maxMatcherCost bounds the regular expressions of one subscription (URLP-07). Each pattern is bounded by itself, but hundreds of the
+// largest would take megabytes for as long as the stream lasts, and hold every update up while it is matched. It is enough
+// for a hundred UUIDs spelt out, or any number of wildcards and named groups that stand for whole segments.
+const maxMatcherCost = 8192
+
 // subscription is a subscribe request that was found good.
 type subscription struct {
 	principal *hub.Principal
@@ -89,11 +94,14 @@ func (a *api) admit(c echo.Context) (*subscription, error) {
 	if len(params.IgnoredCursorNames) > 0 {
 		a.legacyCursor.warn(a.log, params.IgnoredCursorNames)
 	}
-	matchers := make([]*topic.Matcher, 0, len(params.Matchers))
+	matchers, cost := make([]*topic.Matcher, 0, len(params.Matchers)), 0
 	for _, p := range params.Matchers {
 		m, err := a.compiler.Compile(p.Type, p.Pattern)
 		if err != nil {
 			return nil, fmt.Errorf("compile matcher: %w", err)
+		}
+		if cost += m.Cost(); cost > maxMatcherCost {
+			return nil, errCostlyMatchers
 		}
 		matchers = append(matchers, m)
 	}

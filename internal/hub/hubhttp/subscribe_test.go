@@ -1,6 +1,7 @@
 package hubhttp_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -224,7 +225,7 @@ func TestSubscribe_rawCursorBytes(t *testing.T) {
 
 func TestSubscribe_authorization(t *testing.T) {
 	f := start(t, nil)
-	t.Run("AUTH-03 PRIV-01 anonymous readers get public updates", func(t *testing.T) {
+	t.Run("AUTH-02 AUTH-03 PRIV-01 anonymous readers get public updates", func(t *testing.T) {
 		s := f.open(request{url: f.base + "?match=T"})
 		f.publish("topic", "T", "data", "private", "private", "on")
 		f.publish("topic", "T", "data", "public")
@@ -416,6 +417,36 @@ func TestSubscribe_limits(t *testing.T) {
 	}
 	if got := f.status(request0(f.base+"?"+strings.Repeat("match=a&", 10), nil)); got != 200 {
 		t.Errorf("LIM-12 ten matchers = %d, want 200", got)
+	}
+}
+
+func TestSubscribe_costOfPatterns(t *testing.T) {
+	f := start(t, func(s *settings) {
+		s.options.Limits = mercure.DefaultLimits()
+		s.options.Limits.URLBytes = 64 << 10
+	})
+	patterns := func(n int, format string) string {
+		var q strings.Builder
+		for i := range n {
+			q.WriteString("match_urlpattern=" + url.QueryEscape(fmt.Sprintf(format, i)) + "&")
+		}
+		return q.String()
+	}
+	for _, tc := range []struct {
+		name, query string
+		status      int
+	}{
+		{"URLP-07 hundreds of the largest", patterns(150, "*://*/(%d|[^b]{0,150}[^c]{0,150}[^d]{0,150})"), 400},
+		{"URLP-07 a few of the largest", patterns(8, "*://*/(%d|[^b]{0,150}[^c]{0,150}[^d]{0,150})"), 200},
+		{"LIM-12 hundreds of numbers", patterns(256, `https://e.example/libraries/%d/books/:id(\d+)`), 200},
+		{"LIM-12 many UUIDs", patterns(100, "/%d/:id([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"), 200},
+		{"LIM-12 hundreds of names", patterns(256, "https://:host.example/%d/:a/*"), 200},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := f.status(request0(f.base+"?"+tc.query, nil)); got != tc.status {
+				t.Errorf("GET = %d, want %d", got, tc.status)
+			}
+		})
 	}
 }
 
