@@ -18,6 +18,12 @@ import (
 // ShutdownGrace is how long the requests of a hub may take to finish, once its streams have been drained.
 const ShutdownGrace = 3 * time.Second
 
+// HSTSAge is what browsers are told to remember of a server that speaks TLS (Strict-Transport-Security).
+const HSTSAge = 180 * 24 * time.Hour
+
+// BrokerTimeout bounds one request of the session broker to its authorization server.
+const BrokerTimeout = 10 * time.Second
+
 // Servers are the listeners of a process. The zero value has none. It is not safe for concurrent use.
 type Servers struct {
 	list   []*httpserver.Server

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -138,3 +139,6 @@ func ProcessEnv(version string) Env {
 		Environ: os.Environ(), Executable: executable, Version: version,
 	}
 }
+
+// Quiet is the logger of a command that works once: what is wrong is returned, and printed once.
+func Quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

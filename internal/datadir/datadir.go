@@ -6,16 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cinnabar-hub/cinnabar/internal/private"
 )
 
 // ErrNoData says that a folder is not a data folder, or that nothing has been written to it yet.
 var ErrNoData = errors.New("datadir: not a data folder")
-
-// ErrLoose says that other users could read the folder or a file in it.
-var ErrLoose = errors.New("datadir: open to other users")
 
 // ErrInUse says that a folder already holds data, where an empty one was asked for.
 var ErrInUse = errors.New("datadir: already holds data")
@@ -28,7 +26,7 @@ const (
 // Dir is a data folder.
 type Dir struct{ path string }
 
-// Open gives an existing data folder. It returns ErrNoData or ErrLoose.
+// Open gives an existing data folder. It returns ErrNoData or private.ErrLoose.
 func Open(path string) (*Dir, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -38,13 +36,13 @@ func Open(path string) (*Dir, error) {
 	if err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("%w: %s", ErrNoData, path)
 	}
-	if err := checkMode(abs, info); err != nil {
+	if err := private.Check(abs, info); err != nil {
 		return nil, err
 	}
 	return &Dir{path: abs}, nil
 }
 
-// Create opens the data folder, and makes it first when there is none. It returns ErrLoose for a folder open to others.
+// Create opens the data folder, and makes it first when there is none. It returns private.ErrLoose for a folder open to others.
 func Create(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, dirMode); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
@@ -59,18 +57,6 @@ func Create(path string) (*Dir, error) {
 		}
 	}
 	return d, nil
-}
-
-// checkMode refuses what other users can read or write. Windows has no such bits: there the profile folder protects.
-func checkMode(path string, info fs.FileInfo) error {
-	if runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
-		return nil
-	}
-	want := fileMode
-	if info.IsDir() {
-		want = dirMode
-	}
-	return fmt.Errorf("%w: %s has mode %04o; run: chmod %04o %s", ErrLoose, path, info.Mode().Perm(), want, path)
 }
 
 // Path is the absolute path of the folder.
@@ -106,17 +92,7 @@ func (d *Dir) PublishHeaderFile() string { return d.Join("publish.header") }
 // SubscribeHeaderFile holds an Authorization header with a token that may subscribe, kept fresh while the server runs.
 func (d *Dir) SubscribeHeaderFile() string { return d.Join("subscribe.header") }
 
-// HoldsStore says whether the folder holds an authorization server's database or a history.
-func (d *Dir) HoldsStore() bool {
-	for _, p := range []string{d.StoreFile(), d.HistoryDir()} {
-		if _, err := os.Lstat(p); err == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// CheckFiles refuses files in the folder, and in that of the certificate, that other users could read. It returns ErrLoose.
+// CheckFiles refuses files in the folder, and in that of the certificate, that other users could read. It returns private.ErrLoose.
 func (d *Dir) CheckFiles() error {
 	if err := checkEntries(d.path); err != nil {
 		return err
@@ -140,7 +116,7 @@ func checkEntries(folder string) error {
 		if err != nil {
 			return fmt.Errorf("read data folder: %w", err)
 		}
-		if err := checkMode(filepath.Join(folder, e.Name()), info); err != nil {
+		if err := private.Check(filepath.Join(folder, e.Name()), info); err != nil {
 			return err
 		}
 	}

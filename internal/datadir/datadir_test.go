@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cinnabar-hub/cinnabar/internal/datadir"
+	"github.com/cinnabar-hub/cinnabar/internal/private"
 )
 
 func TestCreate(t *testing.T) {
@@ -18,9 +19,6 @@ func TestCreate(t *testing.T) {
 	}
 	if raw, err := os.ReadFile(d.Join(".gitignore")); err != nil || string(raw) != "*\n" {
 		t.Errorf(".gitignore = %q, %v", raw, err)
-	}
-	if d.HoldsStore() {
-		t.Error("a new folder is said to hold a store")
 	}
 	if _, err := d.HubURL(); !errors.Is(err, datadir.ErrNoData) {
 		t.Errorf("HubURL = %v, want ErrNoData", err)
@@ -34,12 +32,6 @@ func TestCreate(t *testing.T) {
 	}
 	if u, err := again.HubURL(); err != nil || u != "https://localhost:8443/hub" {
 		t.Errorf("HubURL = %q, %v", u, err)
-	}
-	if err := d.WriteFile("authz.db", nil); err != nil {
-		t.Fatal(err)
-	}
-	if !d.HoldsStore() {
-		t.Error("a folder with a database is said to hold none")
 	}
 }
 
@@ -61,7 +53,7 @@ func TestOpen_refusesLooseModes(t *testing.T) {
 	if err := os.Chmod(d.Join("authz.secret"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.CheckFiles(); !errors.Is(err, datadir.ErrLoose) {
+	if err := d.CheckFiles(); !errors.Is(err, private.ErrLoose) {
 		t.Errorf("CheckFiles = %v, want ErrLoose", err)
 	}
 	if err := os.Chmod(d.Join("authz.secret"), 0o600); err != nil {
@@ -76,13 +68,13 @@ func TestOpen_refusesLooseModes(t *testing.T) {
 	if err := os.Chmod(d.Join("tls", "server.key"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.CheckFiles(); !errors.Is(err, datadir.ErrLoose) {
+	if err := d.CheckFiles(); !errors.Is(err, private.ErrLoose) {
 		t.Errorf("CheckFiles with a loose key = %v, want ErrLoose", err)
 	}
 	if err := os.Chmod(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := datadir.Open(path); !errors.Is(err, datadir.ErrLoose) {
+	if _, err := datadir.Open(path); !errors.Is(err, private.ErrLoose) {
 		t.Errorf("Open = %v, want ErrLoose", err)
 	}
 }

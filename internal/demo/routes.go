@@ -16,6 +16,9 @@ import (
 // bookPath is where the demo resources live on the face; their topics live at Options.TopicBase + "/books/:id".
 const bookPath = "/demo/books/"
 
+// staticPrefix is where the page finds its scripts and styles.
+const staticPrefix = "/static/"
+
 // face holds what the handlers share. It is immutable after Register.
 type face struct {
 	options Options
@@ -48,14 +51,14 @@ func Register(e *echo.Echo, o Options, d Dependencies) error {
 	if err := page.Execute(&bytes.Buffer{}, f.view); err != nil {
 		return fmt.Errorf("demo: render start page: %w", err)
 	}
-	static, err := newStatic(d.Static)
+	static, err := httpserver.NewStatic(d.Static, "no-cache") // a rebuilt file must show at once
 	if err != nil {
-		return err
+		return fmt.Errorf("demo: %w", err)
 	}
 	for _, add := range []func(string, echo.HandlerFunc, ...echo.MiddlewareFunc) *echo.Route{e.GET, e.HEAD} {
 		add("/", f.start)
 		add(bookPath+":id", f.book)
-		add(staticPrefix+"*", static.serve)
+		add(staticPrefix+"*", static.Serve)
 	}
 	return nil
 }

@@ -34,6 +34,8 @@ type Options struct {
 	Issuer string
 	// Algorithm is that of keys still to be made: ES256, EdDSA or RS256; empty means DefaultAlgorithm. Keys there keep theirs.
 	Algorithm string
+	// Existing makes Open use the keys there are and make none, as a command does beside a server.
+	Existing bool
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Logger gets failures of Run; nil means none.
@@ -66,8 +68,8 @@ type ringKey struct {
 	jwk     []byte
 }
 
-// Open loads the keys of the issuer and makes those that are missing, one for each family without a key that signs now or
-// later. They are active at once.
+// Open loads the keys of the issuer and, unless Existing is set, makes those that are missing, one for each family without a key
+// that signs now or later. They are active at once. An issuer without any key is ErrNoKey.
 func Open(ctx context.Context, o Options) (*Ring, error) {
 	r := &Ring{store: o.Store, issuer: o.Issuer, algorithm: o.Algorithm, now: o.Now, logger: o.Logger, stored: -1}
 	if r.store == nil || r.issuer == "" {
@@ -82,19 +84,29 @@ func Open(ctx context.Context, o Options) (*Ring, error) {
 	if r.logger == nil {
 		r.logger = slog.New(slog.DiscardHandler)
 	}
+	if !o.Existing {
+		if err := r.complete(ctx); err != nil {
+			return nil, fmt.Errorf("open key ring: %w", err)
+		}
+	}
+	if err := r.Reload(ctx); err != nil {
+		return nil, fmt.Errorf("open key ring: %w", err)
+	}
+	if len(r.keys) == 0 {
+		return nil, fmt.Errorf("open key ring: %w: %s has none", ErrNoKey, r.issuer)
+	}
+	return r, nil
+}
+
+// complete makes the missing keys, whoever else makes them at the same time.
+func (r *Ring) complete(ctx context.Context) error {
 	var err error
 	for range openAttempts {
 		if err = r.fill(ctx); !errors.Is(err, ErrConflict) {
 			break
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("open key ring: %w", err)
-	}
-	if err := r.Reload(ctx); err != nil {
-		return nil, fmt.Errorf("open key ring: %w", err)
-	}
-	return r, nil
+	return err
 }
 
 // families are the sets of actions that have keys of their own.

@@ -517,3 +517,25 @@ func TestRing_Concurrently(t *testing.T) {
 	}
 	group.Wait()
 }
+
+func TestOpen_existing(t *testing.T) {
+	s := newStore()
+	o := keyring.Options{Store: s, Issuer: issuer, Existing: true}
+	if _, err := keyring.Open(t.Context(), o); !errors.Is(err, keyring.ErrNoKey) {
+		t.Errorf("Open without keys = %v, want ErrNoKey", err)
+	}
+	if s.saves != 0 {
+		t.Error("a command made keys")
+	}
+	if _, err := keyring.Open(t.Context(), keyring.Options{Store: s, Issuer: issuer}); err != nil {
+		t.Fatal(err)
+	}
+	saves := s.saves
+	ring, err := keyring.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ring.Signing(t.Context(), both); err != nil || s.saves != saves {
+		t.Errorf("Signing = %v, saves %d, want %d", err, s.saves, saves)
+	}
+}

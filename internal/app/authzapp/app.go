@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,9 +15,6 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
 	"github.com/cinnabar-hub/cinnabar/internal/obs"
 )
-
-// hstsAge is what browsers are told to remember of a server that speaks TLS.
-const hstsAge = 180 * 24 * time.Hour
 
 // App is the process of 'authz serve'.
 type App struct {
@@ -48,7 +44,7 @@ func New(ctx context.Context, c config.Authz, logger *slog.Logger) (_ *App, err 
 	}
 	echoOptions := httpserver.EchoOptions{Logger: logger, AccessLog: logger.Enabled(ctx, slog.LevelDebug), ClientIP: httpserver.ClientIP(prefixes)}
 	if a.tls != nil {
-		echoOptions.HSTS = hstsAge
+		echoOptions.HSTS = app.HSTSAge
 	}
 	if a.echo, err = httpserver.NewEcho(echoOptions); err != nil {
 		return nil, err

@@ -13,9 +13,6 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/token"
 )
 
-// brokerTimeout bounds a request of the broker to the authorization server in its own process.
-const brokerTimeout = 10 * time.Second
-
 // Broker is what the session broker of a hub in the same process needs: everything is derived from the store's secret, so
 // that no file holds it and every start gives the same.
 type Broker struct {
@@ -78,5 +75,5 @@ const CallbackPath = "/session/callback"
 // the first request.
 func Transport(origin string) (*http.Client, *app.InMemory) {
 	t := &app.InMemory{Origin: origin}
-	return &http.Client{Transport: t, Timeout: brokerTimeout}, t
+	return &http.Client{Transport: t, Timeout: app.BrokerTimeout}, t
 }

@@ -39,6 +39,7 @@ type Core struct {
 	Accounts *account.Service
 
 	secret []byte
+	serve  bool
 	logger *slog.Logger
 }
 
@@ -62,7 +63,7 @@ func OpenCore(ctx context.Context, o CoreOptions) (*Core, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &Core{Store: db, Accounts: accounts, secret: secret, logger: o.Logger}, nil
+	return &Core{Store: db, Accounts: accounts, secret: secret, serve: o.Serve, logger: o.Logger}, nil
 }
 
 // Close closes the store.
@@ -71,9 +72,9 @@ func (c *Core) Close() error { return c.Store.Close() }
 // Derive gives 32 bytes for a purpose, the same at every start, which tell nothing about the secret.
 func (c *Core) Derive(purpose string) ([32]byte, error) { return seal.Derive(c.secret, purpose) }
 
-// OpenRing opens the signing keys of an issuer and makes those that are missing.
+// OpenRing opens the signing keys of an issuer. A server makes those that are missing, a command does not.
 func (c *Core) OpenRing(ctx context.Context, issuer, algorithm string) (*keyring.Ring, error) {
-	ring, err := keyring.Open(ctx, keyring.Options{Store: ringStore{c.Store}, Issuer: issuer, Algorithm: algorithm, Logger: c.logger})
+	ring, err := keyring.Open(ctx, keyring.Options{Store: ringStore{c.Store}, Issuer: issuer, Algorithm: algorithm, Existing: !c.serve, Logger: c.logger})
 	if err != nil {
 		return nil, fmt.Errorf("open signing keys: %w", err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/devcert"
 	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
 	"github.com/cinnabar-hub/cinnabar/internal/obs"
+	"github.com/cinnabar-hub/cinnabar/internal/shell"
 )
 
 // App is the development server.
@@ -149,7 +150,7 @@ func (a *App) Info() Info {
 		HubURL: a.sites[0].hubURL, Issuer: a.sites[0].origin,
 		StartPage: a.sites[0].origin + "/", PlainStartPage: a.sites[1].origin + "/",
 		DemoUser: demoUser, DataDir: a.folder.Path(), Ephemeral: a.options.Ephemeral,
-		Trust:    line([]string{a.options.Executable, "dev", "--trust", "--data", a.folder.Path()}),
+		Trust:    shell.Line(a.options.Executable, "dev", "--trust", "--data", a.folder.Path()),
 		Commands: a.commands(),
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -18,9 +17,6 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/obs"
 	"github.com/cinnabar-hub/cinnabar/internal/rar"
 )
-
-// hstsAge is what browsers are told to remember of a hub that speaks TLS.
-const hstsAge = 180 * 24 * time.Hour
 
 // App is the process of 'hub serve'.
 type App struct {
@@ -119,7 +115,7 @@ func faceOptions(c config.Hub, logger *slog.Logger) (FaceOptions, error) {
 	o.DetailLimits.Details, o.DetailLimits.TopicsPerDetail = c.Limits.Details, c.Limits.TopicsPerDetail
 	o.DetailLimits.PatternBytes = int(c.Limits.Pattern)
 	if c.TLS.Mode != "off" {
-		o.HSTS = hstsAge
+		o.HSTS = app.HSTSAge
 	}
 	return o, nil
 }

@@ -9,14 +9,11 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"time"
 
+	"github.com/cinnabar-hub/cinnabar/internal/app"
 	"github.com/cinnabar-hub/cinnabar/internal/config"
 	"github.com/cinnabar-hub/cinnabar/internal/session"
 )
-
-// brokerTimeout bounds a request of the broker to its authorization server.
-const brokerTimeout = 10 * time.Second
 
 // broker gives the options of the session broker, or nil when it is off.
 func broker(c config.Hub) (*session.Options, *http.Client, error) {
@@ -33,7 +30,7 @@ func broker(c config.Hub) (*session.Options, *http.Client, error) {
 	}
 	o := sessionOptions(c)
 	o.Issuer, o.ClientID, o.ClientKey, o.CookieKeys = c.Session.Issuer, c.Session.ClientID, key, cookieKeys
-	return o, &http.Client{Timeout: brokerTimeout}, nil
+	return o, &http.Client{Timeout: app.BrokerTimeout}, nil
 }
 
 // sessionOptions gives what does not depend on where the authorization server runs.

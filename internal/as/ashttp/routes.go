@@ -53,7 +53,7 @@ type edge struct {
 	logger   *slog.Logger
 	base     string
 	pages    pages
-	assets   assets
+	assets   *httpserver.Static
 }
 
 // Register mounts every endpoint of the server on e, under the path of its issuer, and its metadata at the well-known
@@ -83,7 +83,7 @@ func Register(e *echo.Echo, o Options, d Dependencies) error {
 		h.logger = slog.New(slog.DiscardHandler)
 	}
 	var err error
-	if h.assets, err = newAssets(web.Static()); err != nil {
+	if h.assets, err = httpserver.NewStatic(web.Static(), "public, max-age=3600", "app.css", "logo.svg"); err != nil {
 		return err
 	}
 	if h.pages, err = newPages(web.Templates()); err != nil {
@@ -107,7 +107,7 @@ func (h *edge) mount(e *echo.Echo) {
 		h.base + as.PathConsent:   {http.MethodGet: h.consentPage, http.MethodPost: h.consent},
 		h.base + as.PathToken:     {http.MethodPost: h.token, http.MethodOptions: h.tokenPreflight},
 		h.base + as.PathJWKS:      read(h.jwks),
-		h.base + pathAssets + "*": {http.MethodGet: h.assets.serve, http.MethodHead: h.assets.serve},
+		h.base + pathAssets + "*": {http.MethodGet: h.assets.Serve, http.MethodHead: h.assets.Serve},
 	}
 	for _, path := range h.server.MetadataPaths() {
 		routes[path] = read(h.metadata)

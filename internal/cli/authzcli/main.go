@@ -2,7 +2,6 @@ package authzcli
 
 import (
 	"context"
-	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -58,11 +57,8 @@ func configCommand(env cli.Env) *cobra.Command {
 			if err != nil {
 				return nil, nil, err
 			}
-			return func() error { return authzapp.Check(l.Value, quiet()) }, func() (string, error) { return config.Print(l) }, nil
+			return func() error { return authzapp.Check(l.Value, cli.Quiet()) }, func() (string, error) { return config.Print(l) }, nil
 		},
 		Reference: config.ReferenceAuthz,
 	})
 }
-
-// quiet discards the log of a command: what is wrong is returned.
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

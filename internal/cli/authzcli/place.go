@@ -51,7 +51,7 @@ func (p *place) load(env cli.Env) (config.Authz, error) {
 // core opens the store of the place, as a command does: it makes and migrates nothing.
 func (p *place) core(ctx context.Context, c config.Authz) (*authzapp.Core, error) {
 	core, err := authzapp.OpenCore(ctx, authzapp.CoreOptions{
-		StorePath: string(c.Store.Path), SecretPath: string(c.Store.SecretFile), Logger: quiet(),
+		StorePath: string(c.Store.Path), SecretPath: string(c.Store.SecretFile), Logger: cli.Quiet(),
 	})
 	if err != nil {
 		err = fmt.Errorf("open the authorization server's store: %w", err)

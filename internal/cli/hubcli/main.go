@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -75,14 +74,18 @@ func configCommand(env cli.Env) *cobra.Command {
 			if err != nil {
 				return nil, nil, err
 			}
-			return func() error { return hubapp.Check(l.Value, authz, quiet()) }, func() (string, error) { return config.Print(l) }, nil
+			check = func() error {
+				warnings, err := app.NewLogger(env.Stderr, config.Log{Level: "warn", Format: "text"})
+				if err != nil {
+					return err
+				}
+				return hubapp.Check(l.Value, authz, warnings)
+			}
+			return check, func() (string, error) { return config.Print(l) }, nil
 		},
 		Reference: config.ReferenceHub,
 	})
 }
-
-// quiet discards the log of a check: what is wrong is returned.
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // lines prints lines.
 func lines(w io.Writer, text ...string) error {

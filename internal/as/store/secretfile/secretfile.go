@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cinnabar-hub/cinnabar/internal/as/store/private"
+	"github.com/cinnabar-hub/cinnabar/internal/private"
 )
 
 // Bytes is the size of a secret.

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cinnabar-hub/cinnabar/internal/as/store/private"
 	"github.com/cinnabar-hub/cinnabar/internal/as/store/secretfile"
+	"github.com/cinnabar-hub/cinnabar/internal/private"
 )
 
 func TestLoadOrCreate(t *testing.T) {

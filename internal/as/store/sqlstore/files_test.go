@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/cinnabar-hub/cinnabar/internal/as/store"
-	"github.com/cinnabar-hub/cinnabar/internal/as/store/private"
 	"github.com/cinnabar-hub/cinnabar/internal/as/store/sqlstore"
+	"github.com/cinnabar-hub/cinnabar/internal/private"
 )
 
 func options(path string) sqlstore.Options {

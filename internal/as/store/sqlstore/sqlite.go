@@ -18,7 +18,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/cinnabar-hub/cinnabar/internal/as/store"
-	"github.com/cinnabar-hub/cinnabar/internal/as/store/private"
+	"github.com/cinnabar-hub/cinnabar/internal/private"
 )
 
 // maxConnections is small: readers are served from the page cache in microseconds, and there is one writer at a time.

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+
+	"github.com/cinnabar-hub/cinnabar/internal/shell"
 )
 
 // Modes of what this package makes.
@@ -72,41 +74,17 @@ func EnsureFile(path string) error {
 	return nil
 }
 
+// Check judges what has been looked at already: info is that of path. Errors are those of CheckFolder.
+func Check(path string, info fs.FileInfo) error {
+	if info.IsDir() {
+		return checkMode(path, "folder", info.Mode(), FolderMode)
+	}
+	return checkMode(path, "file", info.Mode(), FileMode)
+}
+
 func checkMode(path, kind string, mode, want fs.FileMode) error {
 	if runtime.GOOS == "windows" || mode.Perm()&othersMask == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s %s has mode %04o; run: chmod %04o %s", ErrLoose, kind, path, mode.Perm(), want, quote(path))
-}
-
-// quote makes a path safe to paste into a POSIX shell.
-func quote(path string) string {
-	plain := true
-	for _, r := range path {
-		if !isPlain(r) {
-			plain = false
-			break
-		}
-	}
-	if plain && path != "" {
-		return path
-	}
-	out := []byte{'\''}
-	for i := range len(path) {
-		if path[i] == '\'' {
-			out = append(out, `'\''`...)
-			continue
-		}
-		out = append(out, path[i])
-	}
-	return string(append(out, '\''))
-}
-
-func isPlain(r rune) bool {
-	switch {
-	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
-		return true
-	default:
-		return r == '/' || r == '.' || r == '_' || r == '-'
-	}
+	return fmt.Errorf("%w: %s %s has mode %04o; run: chmod %04o %s", ErrLoose, kind, path, mode.Perm(), want, shell.Quote(path))
 }

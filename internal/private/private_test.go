@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cinnabar-hub/cinnabar/internal/as/store/private"
+	"github.com/cinnabar-hub/cinnabar/internal/private"
 )
 
 func TestEnsure(t *testing.T) {

@@ -1,4 +1,4 @@
-package demo
+package httpserver
 
 import (
 	"bytes"
@@ -8,23 +8,22 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
-
-	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
 )
 
 const (
-	staticPrefix = "/static/"
 	// maxStaticFiles and maxStaticBytes bound what is held in memory. The files are a handful of kilobytes.
 	maxStaticFiles = 256
 	maxStaticBytes = 4 << 20
 )
 
-// static holds files with all that answering needs, made once.
-type static struct {
-	files map[string]staticFile
+// Static serves files that are part of the program. It is immutable and safe for concurrent use.
+type Static struct {
+	files        map[string]staticFile
+	cacheControl string
 }
 
 type staticFile struct {
@@ -33,17 +32,18 @@ type staticFile struct {
 	etag      string
 }
 
-// newStatic reads every file of files whose kind is known. Media types are a closed list: what the system's
-// tables say must not decide how a browser reads our scripts.
-func newStatic(files fs.FS) (*static, error) {
-	s := &static{files: map[string]staticFile{}}
+// NewStatic reads the named files, or every file whose kind is known when none is named; a named file that is missing or of an
+// unknown kind is an error. Media types are a closed list: what the system's tables say must not decide how a browser reads
+// our scripts. cacheControl is what answers say to caches.
+func NewStatic(files fs.FS, cacheControl string, names ...string) (*Static, error) {
+	s := &Static{files: map[string]staticFile{}, cacheControl: cacheControl}
 	total := 0
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		mediaType := mediaTypeOf(name)
-		if mediaType == "" {
+		if mediaType == "" || len(names) > 0 && !slices.Contains(names, name) {
 			return nil
 		}
 		body, err := fs.ReadFile(files, name)
@@ -59,7 +59,12 @@ func newStatic(files fs.FS) (*static, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("demo: read static files: %w", err)
+		return nil, fmt.Errorf("read static files: %w", err)
+	}
+	for _, name := range names {
+		if _, ok := s.files[name]; !ok {
+			return nil, fmt.Errorf("read static files: %s: %w", name, fs.ErrNotExist)
+		}
 	}
 	return s, nil
 }
@@ -82,17 +87,17 @@ func mediaTypeOf(name string) string {
 	return ""
 }
 
-// serve answers GET and HEAD /static/*. Browsers ask again each time and are told "not modified": in development a
-// rebuilt file must show at once.
-func (s *static) serve(c echo.Context) error {
+// Serve answers GET and HEAD of the file that the route's wildcard names, and 404 for any other. Browsers that ask again are told
+// "not modified" until the program is replaced.
+func (s *Static) Serve(c echo.Context) error {
 	file, ok := s.files[c.Param("*")]
 	if !ok {
-		return &httpserver.Problem{Status: http.StatusNotFound, Detail: "There is no such file."}
+		return &Problem{Status: http.StatusNotFound, Detail: "There is no such file."}
 	}
 	h := c.Response().Header()
 	h.Set("Content-Type", file.mediaType)
 	h.Set("ETag", file.etag)
-	h.Set("Cache-Control", "no-cache")
+	h.Set("Cache-Control", s.cacheControl)
 	h.Set("X-Content-Type-Options", "nosniff")
 	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(file.body))
 	return nil
