@@ -3,6 +3,8 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -237,6 +239,43 @@ func TestBrowser_fromStartPageToPrivateEvent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// otherPage is a page of one's own, on another port, as a development server serves it.
+const otherPage = `<!doctype html><title>Mine</title><p id="who"></p><p id="state"></p><p id="log"></p><script type="module">
+const hub = new URL(%q);
+const state = await (await fetch(hub + "/session", { credentials: "include" })).json();
+document.getElementById("who").textContent = state.active ? "Signed in as " + state.username : "Not signed in";
+hub.searchParams.append("match_urlpattern", "/demo/*");
+const updates = new EventSource(hub, { withCredentials: true });
+updates.onopen = () => { document.getElementById("state").textContent = "Live"; };
+updates.onmessage = (e) => { document.getElementById("log").textContent += e.data; };
+</script>`
+
+func TestBrowser_pageOfAnotherPort(t *testing.T) {
+	var hub string
+	mine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = fmt.Fprintf(w, otherPage, hub)
+	}))
+	t.Cleanup(mine.Close)
+	page := strings.Replace(mine.URL, "127.0.0.1", "localhost", 1)
+	d := startDev(t, filepath.Join(t.TempDir(), "data"), "--cors-origin", page)
+	hub = d.plainHub() // a page of http: uses the plain face, since browsers send no SameSite cookie to another scheme
+	b := startBrowser(t, d)
+	b.run(chromedp.Navigate(page + "/"))
+	b.waitText("#who", "Not signed in")
+	b.run(chromedp.Navigate(d.plainHub()+"/session/login?return_to="+url.QueryEscape(page+"/")),
+		chromedp.Click(chromedp.CSS(`button[value="demo"]`)), chromedp.WaitVisible(chromedp.CSS(`button[value="allow"]`)),
+		chromedp.Click(chromedp.CSS(`button[value="allow"]`)))
+	b.waitText("#who", "Signed in as demo")
+	b.waitText("#state", "Live")
+	d.publish(d.client(), d.origin+"/demo/books/2", "for my own page", true)
+	b.waitText("#log", "for my own page")
 }
 
 func TestBrowser_narrowAndDark(t *testing.T) {
