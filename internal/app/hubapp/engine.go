@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime"
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/app"
@@ -19,6 +20,9 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/mercure"
 	"github.com/cinnabar-hub/cinnabar/internal/topic"
 )
+
+// minProcessors is how many processors a hub with a durable history schedules on at least, on machines with fewer too.
+const minProcessors = 2
 
 // EngineOptions says what an engine is built from.
 type EngineOptions struct {
@@ -87,6 +91,10 @@ func openHistory(ctx context.Context, c config.History, logger *slog.Logger) (hi
 		}
 		return memory.Open(o)
 	case "segments":
+		// Waiting for the disk holds a processor: with a single one, nothing would be delivered meanwhile.
+		if runtime.GOMAXPROCS(0) < minProcessors {
+			runtime.GOMAXPROCS(minProcessors)
+		}
 		return segments.Open(ctx, segments.Options{
 			Dir: string(c.Path), MaxEvents: c.MaxEvents, MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge, Logger: logger,
 		})
