@@ -277,7 +277,30 @@ func TestOpen_damage(t *testing.T) {
 
 // Within one commit, which has one sync, a crash may leave later records without earlier ones.
 func TestOpen_tornWithinACommit(t *testing.T) {
-	o := segments.Options{Dir: t.TempDir()}
+	var o segments.Options
+	var whole []byte
+	first := -1
+	for attempt := 0; first < 0; attempt++ { // which appends share a commit is up to the scheduler
+		if attempt == 100 {
+			t.Fatal("20,000 concurrent appends, and never three in one commit")
+		}
+		o = segments.Options{Dir: t.TempDir()}
+		whole, first = commitOfThree(t, o)
+	}
+	name := names(t, o.Dir)[0]
+	whole[headerSize+(first+1)*recordSize+40] ^= 1
+	writeFile(t, name, whole)
+	log := mustOpen(t, o)
+	defer mustClose(t, log)
+	if h, err := log.Head(t.Context()); err != nil || h.Last != history.Position(first+1) {
+		t.Errorf("Head() = %+v, %v, want the commit's first record at %d to be the last", h, err, first+1)
+	}
+}
+
+// commitOfThree appends concurrently and returns the segment up to the third record of the first commit that has so many,
+// and the index of that commit's first record, -1 when there is none.
+func commitOfThree(t *testing.T, o segments.Options) (whole []byte, first int) {
+	t.Helper()
 	put(t, o, 1, 2)
 	log := mustOpen(t, o)
 	const count = 200
@@ -294,29 +317,17 @@ func TestOpen_tornWithinACommit(t *testing.T) {
 		}
 	}
 	mustClose(t, log)
-	name := names(t, o.Dir)[0]
-	whole := readFile(t, name)
-	// Find the last commit of more than two records, and make it the last one of the file.
-	first, size := 0, 0
+	whole = readFile(t, names(t, o.Dir)[0])
+	size := 0
 	for n, at := 2, headerSize+2*recordSize; at < len(whole); n, at = n+1, at+recordSize {
 		if whole[at+9]&2 != 0 {
 			first, size = n, 0
 		}
 		if size++; size > 2 {
-			whole = whole[:at+recordSize]
-			break
+			return whole[:at+recordSize], first
 		}
 	}
-	if size <= 2 {
-		t.Skip("every commit had one or two records")
-	}
-	whole[headerSize+(first+1)*recordSize+40] ^= 1
-	writeFile(t, name, whole)
-	log = mustOpen(t, o)
-	defer mustClose(t, log)
-	if h, err := log.Head(t.Context()); err != nil || h.Last != history.Position(first+1) {
-		t.Errorf("Head() = %+v, %v, want the commit's first record at %d to be the last", h, err, first+1)
-	}
+	return nil, -1
 }
 
 func TestOpen_refuses(t *testing.T) {
