@@ -4,11 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/cinnabar-hub/cinnabar/internal/datadir"
 	"github.com/cinnabar-hub/cinnabar/internal/private"
+	"github.com/cinnabar-hub/cinnabar/test/needs"
 )
 
 func TestCreate(t *testing.T) {
@@ -36,9 +36,7 @@ func TestCreate(t *testing.T) {
 }
 
 func TestOpen_refusesLooseModes(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("Windows has no mode bits")
-	}
+	needs.PermissionBits(t)
 	path := filepath.Join(t.TempDir(), "data")
 	d, err := datadir.Create(path)
 	if err != nil {

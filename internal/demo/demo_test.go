@@ -23,6 +23,7 @@ import (
 
 	"github.com/cinnabar-hub/cinnabar/internal/demo"
 	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
+	"github.com/cinnabar-hub/cinnabar/test/needs"
 	"github.com/cinnabar-hub/cinnabar/web"
 )
 
@@ -393,10 +394,7 @@ func TestRegister_RefusesWhatCannotWork(t *testing.T) {
 
 // TestScripts_Syntax has Node parse the page's modules.
 func TestScripts_Syntax(t *testing.T) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("node is not installed: the scripts' syntax was not checked")
-	}
+	node := needs.Program(t, "node")
 	for _, name := range []string{"start.js", "stream.js"} {
 		t.Run(name, func(t *testing.T) {
 			source, err := os.ReadFile(filepath.Join("..", "..", "web", "static", name))
@@ -417,10 +415,7 @@ func TestScripts_Syntax(t *testing.T) {
 
 // TestScripts_Stream runs the unit tests of the page's stream module.
 func TestScripts_Stream(t *testing.T) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("node is not installed: the stream module was not tested")
-	}
+	node := needs.Program(t, "node")
 	source, err := os.ReadFile(filepath.Join("..", "..", "web", "static", "stream.js"))
 	if err != nil {
 		t.Fatal(err)

@@ -5,11 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/cinnabar-hub/cinnabar/internal/private"
+	"github.com/cinnabar-hub/cinnabar/test/needs"
 )
 
 func TestEnsure(t *testing.T) {
@@ -46,9 +46,7 @@ func TestEnsure(t *testing.T) {
 }
 
 func TestCheck_modes(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no permission bits")
-	}
+	needs.PermissionBits(t)
 	folder := filepath.Join(t.TempDir(), "it's here")
 	file := filepath.Join(folder, "f")
 	if err := errors.Join(private.EnsureFolder(folder), private.EnsureFile(file)); err != nil {

@@ -51,7 +51,7 @@ func TestStatus_Life(t *testing.T) {
 			t.Errorf("signed in (-want +got):\n%s", diff)
 		}
 		f.noSecrets(b)
-		time.Sleep(10 * time.Minute) //nolint:forbidigo // fake time
+		time.Sleep(10 * time.Minute) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
 		if len(b.cookies) != 2 {
 			t.Errorf("cookies at the token's expiry: %v; they must outlive it", b.names())
 		}
@@ -72,7 +72,7 @@ func TestStatus_AbsoluteEnd(t *testing.T) {
 		if got, want := f.status(b)["expires_at"], time.Now().UTC().Add(2*time.Minute).Format(time.RFC3339); got != want {
 			t.Errorf("expires_at = %v, want the absolute end %v", got, want)
 		}
-		time.Sleep(2 * time.Minute) //nolint:forbidigo // fake time
+		time.Sleep(2 * time.Minute) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
 		if got := f.status(b); got["active"] != false {
 			t.Errorf("after the absolute end: %v", got)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/cinnabar-hub/cinnabar/test/needs"
 	"github.com/cinnabar-hub/cinnabar/test/secretwatch"
 )
 
@@ -35,8 +36,8 @@ type browser struct {
 
 func startBrowser(t *testing.T, d *dev) *browser {
 	t.Helper()
-	chromium := need(t, "chromium")
-	certutil := need(t, "certutil")
+	chromium := needs.Program(t, "chromium")
+	certutil := needs.Program(t, "certutil")
 	home := t.TempDir()
 	nss := filepath.Join(home, ".pki", "nssdb")
 	if err := os.MkdirAll(nss, 0o700); err != nil {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cinnabar-hub/cinnabar/test/needs"
 	"github.com/cinnabar-hub/cinnabar/test/secretwatch"
 )
 
@@ -47,7 +48,7 @@ func shell(t *testing.T, ctx context.Context, line string) (*exec.Cmd, *lineBuff
 }
 
 func TestDev_printedCommandsWork(t *testing.T) {
-	need(t, "curl")
+	needs.Program(t, "curl")
 	d := startDev(t, filepath.Join(t.TempDir(), "da ta", "dir"))
 	lines := printed(d.out.String())
 	for _, with := range []string{"curl", "hub"} {

@@ -53,16 +53,6 @@ func run(m *testing.M) int {
 
 func program(name string) string { return filepath.Join(bin, name) }
 
-// need skips a test on a machine that lacks a program. CI asks for all of them (CINNABAR_TEST_REQUIRE=all fails on any skip).
-func need(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("needs %s, which is not on this machine", name)
-	}
-	return path
-}
-
 // freePorts gives TCP ports that nobody listens on.
 func freePorts(t *testing.T, n int) []int {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cinnabar-hub/cinnabar/test/needs"
 	"github.com/cinnabar-hub/cinnabar/test/secretwatch"
 )
 
@@ -17,7 +18,7 @@ import (
 // a clean clone, 'make run', and each printed line pasted into another terminal.
 func TestMakeRun_offline(t *testing.T) {
 	for _, name := range []string{"git", "make", "curl", "unshare", "nsenter", "ip"} {
-		need(t, name)
+		needs.Program(t, name)
 	}
 	if out, err := exec.CommandContext(t.Context(), "unshare", "-n", "true").CombinedOutput(); err != nil {
 		t.Skipf("needs the right to make a network namespace: %s", out)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -14,18 +13,13 @@ import (
 
 	"github.com/cinnabar-hub/cinnabar/internal/as"
 	"github.com/cinnabar-hub/cinnabar/internal/as/store"
+	"github.com/cinnabar-hub/cinnabar/test/needs"
 )
 
 // TestChromium signs in with a real browser, without JavaScript: what the browser does with cookies, Origin, form-action and
 // the refreshing page is no business of ours to imagine. The client is another site.
 func TestChromium(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a browser")
-	}
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("no chromium in PATH")
-	}
+	path := needs.Program(t, "chromium")
 	answers := make(chan url.Values, 1)
 	client := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/cb" {

@@ -13,6 +13,7 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/as/store"
 	"github.com/cinnabar-hub/cinnabar/internal/as/store/sqlstore"
 	"github.com/cinnabar-hub/cinnabar/internal/private"
+	"github.com/cinnabar-hub/cinnabar/test/needs"
 )
 
 func options(path string) sqlstore.Options {
@@ -54,9 +55,7 @@ func TestOpen_options(t *testing.T) {
 }
 
 func TestOpen_modes(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no permission bits")
-	}
+	needs.PermissionBits(t)
 	t.Run("makes folder 0700 and all files 0600", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "new", "deep", "authz.db")
 		s := mustOpen(t, options(path))
@@ -105,9 +104,7 @@ func TestOpen_modes(t *testing.T) {
 }
 
 func TestOpen_links(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("links need rights")
-	}
+	needs.SymbolicLinks(t)
 	root := t.TempDir()
 	path := filepath.Join(root, "data", "authz.db")
 	mustPut(t, mustOpen(t, options(path)), "app")

@@ -1,0 +1,36 @@
+// Package needs is how tests say what a machine lacks. A test that cannot run is left out with a reason, which package report
+// prints; where everything is required (CINNABAR_TEST_REQUIRE=all, as in CI) being left out is a failure. So nothing is skipped
+// in silence, and luck is no reason.
+package needs
+
+import (
+	"os/exec"
+	"runtime"
+	"testing"
+)
+
+// Program gives the path of a program that the test cannot do without.
+func Program(tb testing.TB, name string) string {
+	tb.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		tb.Skipf("needs %s, which is not on this machine", name)
+	}
+	return path
+}
+
+// PermissionBits leaves a test of file modes out on Windows, where files have access control lists and no such bits.
+func PermissionBits(tb testing.TB) {
+	tb.Helper()
+	if runtime.GOOS == "windows" {
+		tb.Skip("needs permission bits, which Windows does not have")
+	}
+}
+
+// SymbolicLinks leaves a test that makes links out on Windows, where that takes a privilege no test can count on.
+func SymbolicLinks(tb testing.TB) {
+	tb.Helper()
+	if runtime.GOOS == "windows" {
+		tb.Skip("needs the privilege to make symbolic links, which Windows gives to few")
+	}
+}
