@@ -309,7 +309,7 @@ func TestDev_namesTheFlagOfABusyPort(t *testing.T) {
 			t.Errorf("exit %d, want the flag %s in %q", code, flag, stderr)
 		}
 	}
-	if _, stderr, code := command(t, "", "hub", "dev", "--data", d.data); code == 0 || !strings.Contains(stderr, "in use by another process") {
+	if _, stderr, code := command(t, "", "hub", "dev", "--data", d.data); code == 0 || !strings.Contains(stderr, "in use by another process") || !strings.Contains(stderr, "--data another folder") {
 		t.Errorf("a second server on the folder: exit %d, %s", code, stderr)
 	}
 	if _, stderr, code := command(t, "", "hub", "dev", "--ephemeral", "--listen", "0.0.0.0:1234"); code == 0 || !strings.Contains(stderr, "loopback") {

@@ -65,6 +65,9 @@ func (o *devOptions) run(ctx context.Context, env cli.Env, dataGiven bool) error
 	if errors.Is(err, devapp.ErrOptions) {
 		return cli.Usage(err)
 	}
+	if errors.Is(err, datadir.ErrLocked) {
+		return &cli.Error{Code: cli.ExitFailure, Err: err, Hint: "another 'hub dev' keeps its data there: stop it, or give --data another folder"}
+	}
 	if err != nil {
 		return err
 	}

@@ -56,16 +56,21 @@ type rule struct {
 	answer answer
 }
 
+// Details that several answers share, or that say more than fits beside one.
+const (
+	noToken    = "This request needs an access token: Authorization: Bearer TOKEN, or the cookie that the hub's metadata names."
+	notGranted = "The token is valid, and does not allow this on every topic of the request."
+
+	busy     = "The hub cannot take this request at the moment."
+	tooLarge = "The body exceeds the limit of this hub."
+	origin   = "Publishing with the cookie needs the Origin (or Referer) of a page that may publish."
+)
+
 // table maps every sentinel of this package, the engine, its sinks, the verifier and the topic compiler to its answer. A test walks the
 // exported sentinels of those packages and fails on one that is missing here.
 func table() []rule {
-	const (
-		busy     = "The hub cannot take this request at the moment."
-		tooLarge = "The body exceeds the limit of this hub."
-		origin   = "Publishing with the cookie needs the Origin (or Referer) of a page that may publish."
-	)
 	return []rule{
-		{errNoToken, answer{status: http.StatusUnauthorized, reason: "no_token", challenge: challengeBare}},
+		{errNoToken, answer{status: http.StatusUnauthorized, reason: "no_token", challenge: challengeBare, detail: noToken}},
 		{errMalformedBearer, answer{
 			status: http.StatusBadRequest, reason: "malformed_authorization", challenge: challengeInvalidRequest,
 			detail: "The Authorization field is not a token presented as Bearer.",
@@ -119,7 +124,7 @@ func table() []rule {
 			detail: "A topic lies in the namespace that is reserved for the hub.",
 			hint:   "Topics are resolved against the hub URL: an empty or relative topic, a query or a fragment can end up there.",
 		}},
-		{hub.ErrForbidden, answer{status: http.StatusForbidden, reason: "insufficient_scope", challenge: challengeInsufficientScope}},
+		{hub.ErrForbidden, answer{status: http.StatusForbidden, reason: "insufficient_scope", challenge: challengeInsufficientScope, detail: notGranted}},
 		{hub.ErrNoMatcher, answer{status: http.StatusBadRequest, reason: "field", field: mercure.ParamMatch, detail: "A subscription needs at least one matcher."}},
 		{hub.ErrTooLarge, answer{
 			status: http.StatusRequestEntityTooLarge, reason: "update_too_large", detail: "The update exceeds what the history of this hub can hold.",

@@ -24,7 +24,7 @@ func tokenHint(check token.Check) string {
 	case token.CheckCnf:
 		return "Sender-constrained tokens are not supported."
 	case token.CheckDetails:
-		return "A Mercure authorization detail is malformed; see `authz token explain`."
+		return "A Mercure authorization detail is malformed; see `authz token inspect`."
 	case token.CheckKeyActions:
 		return "The key that signed the token may not serve this endpoint: publishing and subscribing have keys of their own."
 	case token.CheckRevocation:
