@@ -10,9 +10,9 @@ var (
 	ErrExists = errors.New("store: already exists")
 	// ErrConsumed says that a one-time record has been used before.
 	ErrConsumed = errors.New("store: already consumed")
-	// ErrRevoked says that the grant was revoked, so that nothing may be issued under it. RedeemCode returns it together with
-	// ErrConsumed: the code of a revoked grant is as dead as a used one.
-	ErrRevoked = errors.New("store: grant revoked")
+	// ErrRevoked says that the grant, or the client, account or session behind it, was revoked, so that nothing may be issued under it.
+	// RedeemCode returns it together with ErrConsumed: the code of a revoked grant is as dead as a used one.
+	ErrRevoked = errors.New("store: revoked")
 	// ErrConflict says that a record changed since it was read.
 	ErrConflict = errors.New("store: changed meanwhile")
 	// ErrInvalid says that a record lacks what every record of its kind must have; it is a mistake of the caller.

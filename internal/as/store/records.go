@@ -10,13 +10,14 @@ type Client struct {
 	ID           string
 	Name         string
 	AuthMethod   string          // "none", "private_key_jwt", "client_secret_basic" or "client_secret_post"
-	SecretHash   []byte          // of a machine-made secret; nil without one
+	SecretHash   []byte          // of the client secret, sealed at rest; nil without one
 	JWKS         json.RawMessage // public keys of private_key_jwt clients; nil without them
 	RedirectURIs []string
 	GrantTypes   []string
 	Origins      []string  // browser origins that may call the token endpoint
 	SkipConsent  bool      // first party: consent is audited, not asked
 	Static       bool      // from configuration: replaced at each start, not editable by command
+	Broker       bool      // the session broker of a hub: may follow the revocation log, and ends login sessions
 	Disabled     bool      // refused everywhere, kept for its history
 	CreatedAt    time.Time // zero when put: the time of the first put
 }
@@ -50,11 +51,23 @@ type Interaction struct {
 	BindingHash string // SHA-256 of the browser's binding secret
 	Issuer      string
 	ClientID    string
+	PushedHash  string          // IDHash of the pushed request it came from; empty: it came through the browser
 	Request     json.RawMessage // validated parameters, owned by package as
 	AccountID   string          // set by login
 	SessionID   string
 	AuthTime    time.Time
 	ConsentedAt time.Time
+	CreatedAt   time.Time
+	ExpiresAt   time.Time // required
+}
+
+// PushedRequest is an authorization request that a client pushed (RFC 9126), by the hash of its request URI.
+type PushedRequest struct {
+	IDHash      string // SHA-256 of the request URI, base64url
+	Issuer      string
+	ClientID    string
+	Request     json.RawMessage // validated parameters, owned by package as
+	BindingHash string          // of the browser that used it first; empty: none has
 	CreatedAt   time.Time
 	ExpiresAt   time.Time // required
 }
@@ -96,6 +109,27 @@ type IssuedToken struct {
 	ClientID  string
 	IssuedAt  time.Time
 	ExpiresAt time.Time // required
+	RevokedAt time.Time // zero: not revoked by itself (its grant, session, subject or client may be); set by RevokeToken
+}
+
+// RefreshToken is a refresh token (RFC 6749 section 1.5), by its hash: never the token itself.
+type RefreshToken struct {
+	ID          string // SHA-256 of the token, base64url
+	Issuer      string
+	ClientID    string
+	GrantID     string          // the family: an existing grant
+	Request     json.RawMessage // what its tokens carry, owned by package as
+	CreatedAt   time.Time
+	ExpiresAt   time.Time // required: the end of its idle time; it is refused from this instant on
+	UsedAt      time.Time // when it was rotated; zero: it is still the one to use
+	SuccessorID string    // the token that took its place; set together with UsedAt
+}
+
+// GrantFilter selects grants; an empty field selects all.
+type GrantFilter struct {
+	AccountID string
+	ClientID  string
+	SessionID string
 }
 
 // Key is a signing key at rest; the store seals Private with its secret file.

@@ -6,10 +6,17 @@ import (
 	"time"
 )
 
-// Validate returns ErrInvalid, naming the field, for a client without an id or with an id that could be taken for an account's.
+// secretMethods starts the names of the authentication methods that need a secret (RFC 7591 section 2).
+const secretMethods = "client_secret_"
+
+// Validate returns ErrInvalid, naming the field, for a client without an id, with an id that could be taken for an account's, or
+// that authenticates with a secret and has none.
 func (c Client) Validate() error {
 	if strings.HasPrefix(c.ID, AccountIDPrefix) {
 		return fmt.Errorf("%w: client: id starts with %q", ErrInvalid, AccountIDPrefix)
+	}
+	if strings.HasPrefix(c.AuthMethod, secretMethods) && len(c.SecretHash) == 0 {
+		return fmt.Errorf("%w: client: %s without a secret", ErrInvalid, c.AuthMethod)
 	}
 	return required("client", field{"id", c.ID})
 }
@@ -34,6 +41,12 @@ func (i Interaction) Validate() error {
 		field{"client id", i.ClientID})
 }
 
+// Validate returns ErrInvalid, naming the field, for a pushed request that lacks an identifier or an end.
+func (p PushedRequest) Validate() error {
+	return requiredUntil("pushed request", p.ExpiresAt, field{"id hash", p.IDHash}, field{"issuer", p.Issuer},
+		field{"client id", p.ClientID})
+}
+
 // Validate returns ErrInvalid, naming the field, for a code that lacks an identifier or an end.
 func (c Code) Validate() error {
 	return requiredUntil("code", c.ExpiresAt, field{"signature", c.Signature}, field{"grant id", c.GrantID},
@@ -48,6 +61,12 @@ func (g Grant) Validate() error {
 // Validate returns ErrInvalid, naming the field, for a token that lacks an identifier or an end.
 func (t IssuedToken) Validate() error {
 	return requiredUntil("token", t.ExpiresAt, field{"id", t.ID}, field{"issuer", t.Issuer})
+}
+
+// Validate returns ErrInvalid, naming the field, for a refresh token that lacks an identifier or an end.
+func (t RefreshToken) Validate() error {
+	return requiredUntil("refresh token", t.ExpiresAt, field{"id", t.ID}, field{"grant id", t.GrantID},
+		field{"client id", t.ClientID}, field{"issuer", t.Issuer})
 }
 
 // Validate returns ErrInvalid, naming the field, for a key that lacks an identifier or its private part.

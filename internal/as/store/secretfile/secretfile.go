@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/cinnabar-hub/cinnabar/internal/as/store/newfile"
 	"github.com/cinnabar-hub/cinnabar/internal/private"
 )
 
@@ -74,7 +75,7 @@ func decode(text string) ([]byte, error) {
 	return secret, nil
 }
 
-// create writes a whole new secret beside path and links it into place, so that nobody ever reads half a secret and nobody's secret
+// create writes a whole new secret beside path and puts it into place, so that nobody ever reads half a secret and nobody's secret
 // is replaced.
 func create(path string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), private.FolderMode); err != nil {
@@ -90,44 +91,11 @@ func create(path string) (err error) {
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
 	_, err = f.WriteString(prefix + base64.RawURLEncoding.EncodeToString(secret) + "\n")
-	if err == nil {
-		err = f.Sync()
-	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
 		return err
 	}
-	if err := place(f.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-// place gives the finished file its name unless that is taken. Where hard links do not exist, the name is reserved first and the file moved
-// over it: then a process that reads in between gets ErrFormat and has to be started again.
-func place(from, path string) error {
-	err := os.Link(from, path)
-	if err == nil || errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, private.FileMode) //nolint:gosec // the operator says where the secret is
-	if err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(from, path)
-}
-
-// syncFolder makes the new name durable where folders can be synced. That some systems cannot sync them is no error.
-func syncFolder(path string) error {
-	d, err := os.Open(path) //nolint:gosec // the folder of the secret file
-	if err != nil {
-		return err
-	}
-	_ = d.Sync()
-	return d.Close()
+	return newfile.Place(f.Name(), path, private.FileMode)
 }

@@ -68,41 +68,34 @@ func (s *Store) CreateAccount(ctx context.Context, a store.Account) error {
 }
 
 // UpdateAccount implements store.Accounts.
-func (s *Store) UpdateAccount(ctx context.Context, a store.Account, revoke ...store.Revocation) error {
+func (s *Store) UpdateAccount(ctx context.Context, a store.Account) error {
 	const op = "update account"
 	roles, attributes, err := accountTexts(a)
 	if err != nil {
 		return s.wrap(op, err)
 	}
 	return s.write(ctx, op, func(q querier) error {
+		var revision int64
+		var disabled bool
+		if err := q.row(ctx, `SELECT revision, disabled FROM accounts WHERE id = ?`, a.ID).Scan(&revision, &disabled); err != nil {
+			return err
+		}
+		if revision != a.Revision {
+			return fmt.Errorf("%w: now at revision %d", store.ErrConflict, revision)
+		}
 		const query = `UPDATE accounts SET username = ?, password_hash = ?, roles = ?, attributes = ?, demo = ?, disabled = ?,
-			revision = revision + 1 WHERE id = ? AND revision = ?`
-		n, err := q.exec(ctx, query, a.Username, a.PasswordHash, roles, attributes, flag(a.Demo), flag(a.Disabled), a.ID, a.Revision)
+			revision = revision + 1 WHERE id = ?`
+		_, err := q.exec(ctx, query, a.Username, a.PasswordHash, roles, attributes, flag(a.Demo), flag(a.Disabled), a.ID)
 		if err != nil {
 			return err
 		}
-		if n == 0 {
-			return whyNotUpdated(ctx, q, a.ID)
-		}
-		if a.Disabled {
-			if _, err := endSessions(ctx, q, a.ID); err != nil {
+		if a.Disabled && !disabled {
+			if _, err := s.signOutEverywhere(ctx, q, a.ID, s.now()); err != nil {
 				return err
 			}
 		}
-		if err := appendRevocations(ctx, q, revoke); err != nil {
-			return err
-		}
 		return touch(ctx, q)
 	})
-}
-
-// whyNotUpdated tells a changed account from a missing one.
-func whyNotUpdated(ctx context.Context, q querier, id string) error {
-	var revision int64
-	if err := q.row(ctx, `SELECT revision FROM accounts WHERE id = ?`, id).Scan(&revision); err != nil {
-		return err
-	}
-	return fmt.Errorf("%w: now at revision %d", store.ErrConflict, revision)
 }
 
 func accountTexts(a store.Account) (roles, attributes string, err error) {

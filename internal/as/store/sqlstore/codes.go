@@ -30,13 +30,10 @@ func (s *Store) Code(ctx context.Context, signature string) (store.Code, error) 
 }
 
 // RedeemCode implements store.Grants.
-func (s *Store) RedeemCode(ctx context.Context, signature string, at time.Time, t store.IssuedToken) error {
+func (s *Store) RedeemCode(ctx context.Context, signature string, at time.Time, t store.IssuedToken, refresh *store.RefreshToken) error {
 	const op = "redeem code"
-	if err := t.Validate(); err != nil {
+	if err := checkRedemption(at, t, refresh); err != nil {
 		return s.wrap(op, err)
-	}
-	if at.IsZero() {
-		return s.wrap(op, fmt.Errorf("%w: redemption: no time", store.ErrInvalid))
 	}
 	return s.write(ctx, op, func(q querier) error {
 		const mark = `UPDATE codes SET used_at = ? WHERE signature = ? AND used_at = 0 AND expires_at > ? RETURNING grant_id`
@@ -51,8 +48,27 @@ func (s *Store) RedeemCode(ctx context.Context, signature string, at time.Time, 
 		if t.GrantID != grantID {
 			return fmt.Errorf("%w: token: of another grant than the code", store.ErrInvalid)
 		}
-		return redeemed(insertToken(ctx, q, t))
+		if err := redeemed(insertToken(ctx, q, t)); err != nil || refresh == nil {
+			return err
+		}
+		return insertRefreshToken(ctx, q, *refresh)
 	})
+}
+
+func checkRedemption(at time.Time, t store.IssuedToken, refresh *store.RefreshToken) error {
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	if at.IsZero() {
+		return fmt.Errorf("%w: redemption: no time", store.ErrInvalid)
+	}
+	if refresh == nil {
+		return nil
+	}
+	if refresh.GrantID != t.GrantID {
+		return fmt.Errorf("%w: refresh token: of another grant than the token", store.ErrInvalid)
+	}
+	return refresh.Validate()
 }
 
 // redeemed makes the code of a revoked grant look used, which is what a caller has to treat it as.
@@ -72,5 +88,5 @@ func whyNotRedeemed(ctx context.Context, q querier, signature string) error {
 	if used != 0 {
 		return store.ErrConsumed
 	}
-	return fmt.Errorf("%w: expired", store.ErrNotFound)
+	return errExpired()
 }

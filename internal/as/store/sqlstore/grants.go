@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/as/store"
@@ -24,9 +25,12 @@ func (s *Store) CreateGrant(ctx context.Context, g store.Grant, code *store.Code
 		return s.wrap(op, err)
 	}
 	return s.write(ctx, op, func(q querier) error {
-		const query = `INSERT INTO grants (` + grantColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+		if err := mayGrant(ctx, q, g); err != nil {
+			return err
+		}
+		const query = `INSERT INTO grants (` + grantColumns + `, sweep_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 		_, err := q.exec(ctx, query, g.ID, g.Issuer, g.ClientID, g.AccountID, g.SessionID, g.Resource, string(g.Details),
-			millis(g.CreatedAt), millis(g.ExpiresAt), millis(g.RevokedAt))
+			millis(g.CreatedAt), millis(g.ExpiresAt), millis(g.RevokedAt), grantSweep(g.ExpiresAt))
 		if err != nil || code == nil {
 			return err
 		}
@@ -47,6 +51,22 @@ func checkGrant(g store.Grant, code *store.Code) error {
 	return code.Validate()
 }
 
+// mayGrant refuses a grant to what was revoked while the request for it was under way: the revocation did not see the grant.
+func mayGrant(ctx context.Context, q querier, g store.Grant) error {
+	if err := clientInForce(ctx, q, g.ClientID); err != nil {
+		return err
+	}
+	if g.AccountID != "" {
+		if err := accountInForce(ctx, q, g.AccountID); err != nil && !isNoRows(err) {
+			return err
+		}
+	}
+	if g.SessionID == "" {
+		return nil
+	}
+	return sessionInForce(ctx, q, g.Issuer, g.SessionID)
+}
+
 // Grant implements store.Grants.
 func (s *Store) Grant(ctx context.Context, id string) (store.Grant, error) {
 	var g store.Grant
@@ -58,10 +78,23 @@ func (s *Store) Grant(ctx context.Context, id string) (store.Grant, error) {
 }
 
 // ListGrants implements store.Grants.
-func (s *Store) ListGrants(ctx context.Context, accountID string) ([]store.Grant, error) {
-	query, args := `SELECT `+grantColumns+` FROM grants`, []any(nil)
-	if accountID != "" {
-		query, args = query+` WHERE account_id = ?`, []any{accountID}
+func (s *Store) ListGrants(ctx context.Context, f store.GrantFilter) ([]store.Grant, error) {
+	var where []string
+	var args []any
+	for _, c := range []struct{ column, value string }{ // the most selective first
+		{"session_id", f.SessionID}, {"account_id", f.AccountID}, {"client_id", f.ClientID},
+	} {
+		if c.value == "" {
+			continue
+		}
+		if len(where) > 0 {
+			c.column += ` || ''` // by no index: a client may have very many grants
+		}
+		where, args = append(where, c.column+` = ?`), append(args, c.value)
+	}
+	query := `SELECT ` + grantColumns + ` FROM grants`
+	if len(where) > 0 {
+		query += ` WHERE ` + strings.Join(where, ` AND `)
 	}
 	var out []store.Grant
 	err := s.read(ctx, "list grants", func(q querier) (err error) {
@@ -71,74 +104,20 @@ func (s *Store) ListGrants(ctx context.Context, accountID string) ([]store.Grant
 	return out, err
 }
 
-// RecordToken implements store.Grants.
-func (s *Store) RecordToken(ctx context.Context, t store.IssuedToken) error {
-	const op = "record token"
-	if err := t.Validate(); err != nil {
-		return s.wrap(op, err)
-	}
-	return s.write(ctx, op, func(q querier) error {
-		return insertToken(ctx, q, t)
-	})
-}
-
-// insertToken refuses a token of a revoked grant. The check and the record are in one transaction: otherwise a token minted while its
-// grant was being revoked would escape the revocation log, which names tokens issued until the revocation.
-func insertToken(ctx context.Context, q querier, t store.IssuedToken) error {
-	var grant any // NULL without one
-	if t.GrantID != "" {
-		grant = t.GrantID
-		var revoked int64
-		if err := q.row(ctx, `SELECT revoked_at FROM grants WHERE id = ?`, t.GrantID).Scan(&revoked); err != nil {
-			return fmt.Errorf("grant of the token: %w", err)
-		}
-		if revoked != 0 {
-			return store.ErrRevoked
-		}
-	}
-	const query = `INSERT INTO issued_tokens (id, issuer, grant_id, session_id, subject, client_id, issued_at, expires_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
-	_, err := q.exec(ctx, query, t.ID, t.Issuer, grant, t.SessionID, t.Subject, t.ClientID, millis(t.IssuedAt), millis(t.ExpiresAt))
-	return err
-}
-
 // RevokeGrant implements store.Grants.
 func (s *Store) RevokeGrant(ctx context.Context, id string, at time.Time) error {
 	const op = "revoke grant"
 	if at.IsZero() {
-		return s.wrap(op, fmt.Errorf("%w: revocation: no time", store.ErrInvalid))
+		return s.wrap(op, errNoTime())
 	}
 	return s.write(ctx, op, func(q querier) error {
-		const mark = `UPDATE grants SET revoked_at = ? WHERE id = ? AND revoked_at = 0`
-		n, err := q.exec(ctx, mark, millis(at), id)
-		if err != nil {
+		g, err := scanGrant(q.row(ctx, `SELECT `+grantColumns+` FROM grants WHERE id = ?`, id))
+		if err != nil || !g.RevokedAt.IsZero() {
 			return err
 		}
-		var issuer string
-		if err := q.row(ctx, `SELECT issuer FROM grants WHERE id = ?`, id).Scan(&issuer); err != nil {
+		if err := revokeGrants(ctx, q, at, `id = ?`, id); err != nil {
 			return err
 		}
-		if n == 0 {
-			return nil // revoked before
-		}
-		return s.logGrant(ctx, q, id, issuer, at)
+		return s.logRevocation(ctx, q, store.RevokeGrant, g.Issuer, id, at)
 	})
-}
-
-// logGrant appends the entry of a revoked grant. Nothing is issued under it any more, so the entry covers every token there is: also
-// one whose time of issue is ahead of the clock that at was read from.
-func (s *Store) logGrant(ctx context.Context, q querier, id, issuer string, at time.Time) error {
-	r := store.Revocation{Issuer: issuer, Kind: store.RevokeGrant, Value: id}
-	const query = `SELECT coalesce(max(issued_at), 0), coalesce(max(expires_at), 0) FROM issued_tokens WHERE grant_id = ?`
-	if err := q.row(ctx, query, id).Scan(timeColumn{&r.IssuedBefore}, timeColumn{&r.Until}); err != nil {
-		return err
-	}
-	if r.IssuedBefore.Before(at) {
-		r.IssuedBefore = at
-	}
-	if r.Until.Before(at) {
-		r.Until = at
-	}
-	_, err := appendRevocation(ctx, q, r)
-	return err
 }

@@ -13,7 +13,7 @@ const auditColumns = `at, event, actor, subject, client, issuer, details`
 func (s *Store) Revoke(ctx context.Context, r store.Revocation) (int64, error) {
 	var seq int64
 	err := s.write(ctx, "revoke", func(q querier) (err error) {
-		seq, err = appendRevocation(ctx, q, r)
+		seq, err = s.appendRevocation(ctx, q, r)
 		return err
 	})
 	if err != nil {
@@ -22,23 +22,21 @@ func (s *Store) Revoke(ctx context.Context, r store.Revocation) (int64, error) {
 	return seq, nil
 }
 
-func appendRevocations(ctx context.Context, q querier, rs []store.Revocation) error {
-	for _, r := range rs {
-		if _, err := appendRevocation(ctx, q, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func appendRevocation(ctx context.Context, q querier, r store.Revocation) (int64, error) {
+// appendRevocation numbers an entry with the time in milliseconds, or the number after the last one if that is more. Numbers so made stay
+// ahead of those that a reader saw before an older copy of the database was put in its place: it would wait for its number otherwise,
+// and miss what comes until then.
+func (s *Store) appendRevocation(ctx context.Context, q querier, r store.Revocation) (int64, error) {
 	if err := r.Validate(); err != nil {
 		return 0, err
 	}
+	const number = `UPDATE meta SET number = CASE WHEN number < ? THEN ? ELSE number + 1 END WHERE name = ? RETURNING number`
+	now := millis(s.now())
 	var seq int64
-	const query = `INSERT INTO revocations (issuer, kind, value, issued_before, until) VALUES (?, ?, ?, ?, ?) RETURNING seq`
-	err := q.row(ctx, query, r.Issuer, string(r.Kind), r.Value, millis(r.IssuedBefore), millis(r.Until)).Scan(&seq)
-	if err != nil {
+	if err := q.row(ctx, number, now, now, metaRevocation).Scan(&seq); err != nil {
+		return 0, fmt.Errorf("number revocation: %w", err)
+	}
+	const query = `INSERT INTO revocations (seq, issuer, kind, value, issued_before, until) VALUES (?, ?, ?, ?, ?, ?)`
+	if _, err := q.exec(ctx, query, seq, r.Issuer, string(r.Kind), r.Value, millis(r.IssuedBefore), millis(r.Until)); err != nil {
 		return 0, fmt.Errorf("append revocation: %w", err)
 	}
 	return seq, nil

@@ -90,6 +90,32 @@ func (s *schema) mismatch(version int64) error {
 	return fmt.Errorf("%w: %s has schema version %d, this program needs %d: %s", store.ErrSchema, s.path, version, s.target, advice)
 }
 
+// refuse returns store.ErrSchema for a database that this program must not touch, and leaves it as it is to the last byte. Other
+// errors are left to those who open it for use.
+func refuse(ctx context.Context, o Options, d dialect) (err error) {
+	db, err := d.open(o, true)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := db.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	s, err := newSchema(db, d, o)
+	if err != nil {
+		return err
+	}
+	version, err := s.version(ctx)
+	if err = d.classify(err); errors.Is(err, store.ErrSchema) {
+		return err
+	}
+	if err == nil && version > s.target {
+		return s.mismatch(version)
+	}
+	return nil
+}
+
 // settle checks the schema, after bringing it up to date when migrate is set. Several servers may start on one new database: each
 // attempt either migrates, or loses to another process and changes nothing, and is then repeated.
 func (s *schema) settle(ctx context.Context, o Options) error {

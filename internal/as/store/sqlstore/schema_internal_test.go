@@ -24,21 +24,48 @@ import (
 type laterDialect struct{ sqliteDialect }
 
 func (laterDialect) migrations() (goose.Dialect, fs.FS, error) {
-	first, err := fs.ReadFile(sqliteMigrations, "migrations/sqlite/00001_initial.sql")
-	const second = "-- +goose Up\nALTER TABLE accounts ADD COLUMN email TEXT NOT NULL DEFAULT '';\n" +
-		"UPDATE meta SET number = 2 WHERE name = 'schema_version';\n"
-	return goose.DialectSQLite3, fstest.MapFS{"00001_initial.sql": {Data: first}, "00002_email.sql": {Data: []byte(second)}}, err
+	const email = "-- +goose Up\nALTER TABLE accounts ADD COLUMN email TEXT NOT NULL DEFAULT '';\n" +
+		"UPDATE meta SET number = 3 WHERE name = 'schema_version';\n"
+	files, err := ourMigrations()
+	files[laterMigration] = &fstest.MapFile{Data: []byte(email)}
+	return goose.DialectSQLite3, files, err
 }
 
-// brokenDialect is the dialect of a program whose second migration fails after it changed something.
+const laterMigration = "00003_email.sql"
+
+// firstDialect is the dialect of the first version of this program.
+type firstDialect struct{ sqliteDialect }
+
+func (firstDialect) migrations() (goose.Dialect, fs.FS, error) {
+	files, err := ourMigrations()
+	delete(files, "00002_tokens.sql")
+	return goose.DialectSQLite3, files, err
+}
+
+// brokenDialect is the dialect of a program whose last migration fails after it changed something.
 type brokenDialect struct{ laterDialect }
 
 func (d brokenDialect) migrations() (goose.Dialect, fs.FS, error) {
 	name, files, err := d.laterDialect.migrations()
 	if m, ok := files.(fstest.MapFS); ok {
-		m["00002_email.sql"].Data = append(m["00002_email.sql"].Data, "INSERT INTO nowhere VALUES (1);\n"...)
+		m[laterMigration].Data = append(m[laterMigration].Data, "INSERT INTO nowhere VALUES (1);\n"...)
 	}
 	return name, files, err
+}
+
+// ourMigrations are those of this program.
+func ourMigrations() (fstest.MapFS, error) {
+	files := fstest.MapFS{}
+	_, ours, err := sqliteDialect{}.migrations()
+	if err != nil {
+		return files, err
+	}
+	names, err := fs.Glob(ours, "*.sql")
+	for _, name := range names {
+		data, rerr := fs.ReadFile(ours, name)
+		files[name], err = &fstest.MapFile{Data: data}, errors.Join(err, rerr)
+	}
+	return files, err
 }
 
 func testOptions(t *testing.T) Options {
@@ -90,16 +117,16 @@ func wantSchemaError(t *testing.T, o Options, d dialect, parts ...string) {
 
 func TestSchema_versions(t *testing.T) {
 	ctx := t.Context()
-	server, command := testOptions(t), Options{}
+	server := testOptions(t)
 	old := mustOpen(t, server, sqliteDialect{})
 	if err := old.CreateAccount(ctx, store.Account{ID: "u_1", Username: "one"}); err != nil {
 		t.Fatal(err)
 	}
-	command = server
+	command := server
 	command.Migrate = false
 
 	// A later command does not migrate, and says what to do.
-	wantSchemaError(t, command, laterDialect{}, "schema version 1", "needs 2", "start the server")
+	wantSchemaError(t, command, laterDialect{}, "schema version 2", "needs 3", "start the server")
 	// A migration that fails changes nothing.
 	if _, err := open(ctx, server, brokenDialect{}); err == nil || errors.Is(err, store.ErrSchema) {
 		t.Fatalf("open with a broken migration = %v", err)
@@ -123,8 +150,8 @@ func TestSchema_versions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantSchemaError(t, command, sqliteDialect{}, "schema version 2", "needs 1", "later version")
-	wantSchemaError(t, server, sqliteDialect{}, "schema version 2", "needs 1", "later version")
+	wantSchemaError(t, command, sqliteDialect{}, "schema version 3", "needs 2", "later version")
+	wantSchemaError(t, server, sqliteDialect{}, "schema version 3", "needs 2", "later version")
 	after, err := os.ReadFile(server.Path)
 	if err != nil {
 		t.Fatal(err)
@@ -134,10 +161,79 @@ func TestSchema_versions(t *testing.T) {
 	}
 }
 
+// TestSchema_fromVersion1 brings a database of the first version up to date, with what it holds.
+func TestSchema_fromVersion1(t *testing.T) {
+	ctx, o := t.Context(), testOptions(t)
+	db := versionOne(t, o)
+	for _, query := range []string{
+		`INSERT INTO clients VALUES ('app', 'App', 'none', NULL, '', '["https://app.example/cb"]', '["authorization_code"]', '[]', 0, 1, 0, 1000)`,
+		`INSERT INTO accounts VALUES ('u_1', 'ada', '', '[]', '{}', 0, 0, 1000, 7)`,
+		`INSERT INTO key_sets VALUES ('https://as', 1)`,
+		`INSERT INTO grants VALUES ('ended', 'https://as', 'app', 'u_1', 'sid', 'https://hub', '[]', 1000, 2000, 0)`,
+		`INSERT INTO grants VALUES ('live', 'https://as', 'app', 'u_1', 'sid', 'https://hub', '[]', 2000, 4000000000000, 0)`,
+		`INSERT INTO issued_tokens VALUES ('t1', 'https://as', 'live', 'sid', 'u_1', 'app', 2000, 4000000000000)`,
+		`INSERT INTO interactions VALUES ('i1', 'b', 'https://as', 'app', '{}', '', '', 0, 0, 1000, 4000000000000)`,
+		`INSERT INTO revocations VALUES (5000000000000, 'https://as', 'jti', 't0', 1000, 4000000000000)`,
+		`DELETE FROM revocations`, // the last number is known all the same
+	} {
+		mustExec(t, db, query)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	command := o
+	command.Migrate = false
+	wantSchemaError(t, command, sqliteDialect{}, "schema version 1", "needs 2", "start the server")
+
+	s := mustOpen(t, o, sqliteDialect{})
+	if c, err := s.Client(ctx, "app"); err != nil || c.Name != "App" || c.Broker || len(c.SecretHash) != 0 {
+		t.Errorf("Client = %+v, %v", c, err)
+	}
+	if a, err := s.Account(ctx, "u_1"); err != nil || a.Revision != 7 {
+		t.Errorf("Account = %+v, %v", a, err)
+	}
+	if tok, err := s.IssuedToken(ctx, "t1"); err != nil || tok.GrantID != "live" || !tok.RevokedAt.IsZero() {
+		t.Errorf("IssuedToken = %+v, %v", tok, err)
+	}
+	if err := s.FinishInteraction(ctx, "i1"); err != nil {
+		t.Errorf("FinishInteraction = %v", err)
+	}
+	if _, err := s.Sweep(ctx, time.Now(), 100); err != nil {
+		t.Fatal(err)
+	}
+	if grants, err := s.ListGrants(ctx, store.GrantFilter{}); err != nil || len(grants) != 1 || grants[0].ID != "live" {
+		t.Errorf("grants after Sweep = %v (%v), want the one that has not ended", grants, err)
+	}
+	if err := s.DeleteClient(ctx, "app", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	log, err := s.RevocationsSince(ctx, 0, 10)
+	if err != nil || len(log) != 1 || log[0].Seq <= 5000000000000 || log[0].Until.UnixMilli() != 4000000000000 {
+		t.Errorf("revocation log = %+v (%v), want one entry, numbered after those that are gone", log, err)
+	}
+}
+
+// versionOne makes a database as the first version of this program did.
+func versionOne(t *testing.T, o Options) *sql.DB {
+	t.Helper()
+	db, err := firstDialect{}.open(o, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sch, err := newSchema(db, firstDialect{}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sch.settle(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
 func TestSchema_foreignFiles(t *testing.T) {
 	t.Run("tables of another program", func(t *testing.T) {
 		o := testOptions(t)
-		db, err := sqliteDialect{}.open(o)
+		db, err := sqliteDialect{}.open(o, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +276,7 @@ func TestSchema_foreignFiles(t *testing.T) {
 	})
 	t.Run("a crash before the first migration", func(t *testing.T) {
 		o := testOptions(t)
-		db, err := sqliteDialect{}.open(o)
+		db, err := sqliteDialect{}.open(o, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,6 +377,12 @@ func TestWrite_locked(t *testing.T) {
 	if _, err := s.ListClients(t.Context()); err != nil {
 		t.Errorf("ListClients while another process writes = %v", err)
 	}
+	if _, err := s.RevocationsSince(t.Context(), 0, 10); err != nil {
+		t.Errorf("RevocationsSince while another process writes = %v", err)
+	}
+	if err := s.Backup(t.Context(), filepath.Join(t.TempDir(), "copy.db")); err != nil {
+		t.Errorf("Backup while another process writes = %v", err)
+	}
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if err := put(short); !errors.Is(err, context.DeadlineExceeded) {
@@ -341,28 +443,41 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// TestSweep_plan checks that Sweep finds what has ended by an index: it runs beside logins.
-func TestSweep_plan(t *testing.T) {
-	s := mustOpen(t, testOptions(t), sqliteDialect{})
-	for _, rule := range s.sweepRules() {
-		query := strings.ReplaceAll("EXPLAIN QUERY PLAN SELECT "+rule.key+" FROM "+rule.table+" WHERE "+rule.where, "?", "0")
-		rows, err := s.db.QueryContext(t.Context(), query)
-		if err != nil {
+// TestSchema_laterAfterCrash checks that a later schema is left alone to the last byte, also when the program that made it was killed and
+// its last commits are in the write-ahead log only.
+func TestSchema_laterAfterCrash(t *testing.T) {
+	from := testOptions(t)
+	later := mustOpen(t, from, laterDialect{})
+	if err := later.PutClient(t.Context(), store.Client{ID: "app"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, migrate := range []bool{true, false} {
+		o := testOptions(t)
+		o.Migrate = migrate
+		if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = rows.Close() }()
-		for rows.Next() {
-			var id, parent, unused int
-			var detail string
-			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+		before := map[string][]byte{}
+		for _, suffix := range []string{"", "-wal"} { // as they are while the database is open
+			data, err := os.ReadFile(from.Path + suffix)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.HasPrefix(detail, "SCAN") {
-				t.Errorf("%s: %s", rule.table, detail)
+			if len(data) == 0 {
+				t.Fatalf("the test copied no %s", suffix)
+			}
+			if err := os.WriteFile(o.Path+suffix, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			before[suffix] = data
+		}
+		wantSchemaError(t, o, sqliteDialect{}, "schema version 3", "needs 2", "later version")
+		for suffix, data := range before {
+			after, err := os.ReadFile(o.Path + suffix)
+			if err != nil || !bytes.Equal(data, after) {
+				t.Errorf("migrate %t: the file%s changed from %d to %d bytes (%v)", migrate, suffix, len(data), len(after), err)
 			}
 		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
+		mustOpen(t, o, laterDialect{}) // the program it belongs to can still have it
 	}
 }

@@ -33,12 +33,13 @@ var sqliteMigrations embed.FS
 // sqliteDialect is SQLite through modernc.org/sqlite, which needs no C compiler.
 type sqliteDialect struct{}
 
-func (sqliteDialect) open(o Options) (*sql.DB, error) {
+// open with readOnly set differs at the end: the last connection that could write empties the write-ahead log into the database file.
+func (sqliteDialect) open(o Options, readOnly bool) (*sql.DB, error) {
 	path, err := prepareFile(o.Path, o.Migrate)
 	if err != nil {
 		return nil, err
 	}
-	connector, err := sqlite.NewConnector(sqliteDSN(path, o.BusyTimeout))
+	connector, err := sqlite.NewConnector(sqliteDSN(path, o.BusyTimeout, readOnly))
 	if err != nil {
 		return nil, fmt.Errorf("database name: %w", err)
 	}
@@ -76,10 +77,14 @@ func prepareFile(path string, create bool) (string, error) {
 	return path, nil
 }
 
-// sqliteDSN sets what has to be set on every connection. mode=rw: the file has been made with the right mode, SQLite never makes it.
-func sqliteDSN(path string, busy time.Duration) string {
+// sqliteDSN sets what has to be set on every connection. The file has been made with the right mode, SQLite never makes it.
+func sqliteDSN(path string, busy time.Duration, readOnly bool) string {
+	mode := "rw"
+	if readOnly {
+		mode = "ro"
+	}
 	query := url.Values{
-		"mode":          {"rw"},
+		"mode":          {mode},
 		"_txlock":       {"immediate"}, // read-only transactions stay deferred
 		"_busy_timeout": {strconv.FormatInt(busy.Milliseconds(), 10)},
 		"_foreign_keys": {"on"},
@@ -130,6 +135,27 @@ func (sqliteDialect) tables(ctx context.Context, db *sql.DB, name string) (int, 
 		return 0, false, fmt.Errorf("list tables: %w", err)
 	}
 	return count, found > 0, nil
+}
+
+// backup reads one snapshot, beside writers. The copy is checked and set to the write-ahead log, which VACUUM leaves out.
+func (d sqliteDialect) backup(ctx context.Context, db *sql.DB, path string) (err error) {
+	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, path); err != nil {
+		return fmt.Errorf("copy database: %w", err)
+	}
+	connector, err := sqlite.NewConnector(sqliteDSN(path, DefaultBusyTimeout, false))
+	if err != nil {
+		return fmt.Errorf("database name: %w", err)
+	}
+	copied := sql.OpenDB(connector)
+	defer func() { err = errors.Join(err, copied.Close()) }()
+	var verdict string
+	if err := copied.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&verdict); err != nil {
+		return fmt.Errorf("check copy: %w", err)
+	}
+	if verdict != "ok" {
+		return fmt.Errorf("check copy: %w: %s", store.ErrUnavailable, verdict)
+	}
+	return d.prepare(ctx, copied)
 }
 
 func (sqliteDialect) classify(err error) error {

@@ -16,6 +16,8 @@ const (
 	metaSchema = "schema_version"
 	metaChange = "change_version"
 	metaSeal   = "seal_check"
+	// metaRevocation is the last number that was given in the revocation log.
+	metaRevocation = "revocation_seq"
 )
 
 // sealCheck is what the row metaSeal holds, sealed: it tells a wrong secret from a damaged key.
@@ -23,8 +25,9 @@ const sealCheck = "cinnabar"
 
 // Purposes of sealing.
 const (
-	purposeKey   = "signing-key"
-	purposeCheck = "store-check"
+	purposeKey    = "signing-key"
+	purposeSecret = "client-secret"
+	purposeCheck  = "store-check"
 )
 
 // Store is a store.Store on a SQL database. It is safe for concurrent use.
@@ -32,7 +35,8 @@ type Store struct {
 	db      *sql.DB
 	dialect dialect
 	schema  *schema
-	keys    *seal.Sealer
+	keys    *seal.Sealer // of the private parts of signing keys
+	secrets *seal.Sealer // of the hashes of client secrets
 	options Options
 	writer  chan struct{} // capacity 1, holds one element while a write runs; never closed; a full channel makes writers queue
 }
@@ -59,12 +63,19 @@ func open(ctx context.Context, o Options, d dialect) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
+	secrets, err := seal.New(o.Secret, purposeSecret)
+	if err != nil {
+		return nil, err
+	}
 	check, err := seal.New(o.Secret, purposeCheck)
 	if err != nil {
 		return nil, err
 	}
 	o.Secret = nil
-	db, err := d.open(o)
+	if err := refuse(ctx, o, d); err != nil {
+		return nil, err
+	}
+	db, err := d.open(o, false)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +88,7 @@ func open(ctx context.Context, o Options, d dialect) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, dialect: d, schema: sch, keys: keys, options: o, writer: make(chan struct{}, 1)}
+	s := &Store{db: db, dialect: d, schema: sch, keys: keys, secrets: secrets, options: o, writer: make(chan struct{}, 1)}
 	if err := sch.settle(ctx, o); err != nil {
 		return nil, err
 	}

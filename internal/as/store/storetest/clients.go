@@ -20,7 +20,7 @@ func testClients(t *testing.T, f *fixture) {
 	ctx := t.Context()
 	_, err := f.Client(ctx, "app")
 	want(t, "Client(unknown)", err, store.ErrNotFound)
-	want(t, "DeleteClient(unknown)", f.DeleteClient(ctx, "app"), store.ErrNotFound)
+	want(t, "DeleteClient(unknown)", f.DeleteClient(ctx, "app", epoch()), store.ErrNotFound)
 
 	full, bare := client("b"), store.Client{ID: "a", AuthMethod: "none"}
 	check(t, "PutClient", f.PutClient(ctx, full))
@@ -41,7 +41,7 @@ func testClients(t *testing.T, f *fixture) {
 	check(t, "Client", err)
 	same(t, "replaced client", got, changed)
 
-	check(t, "DeleteClient", f.DeleteClient(ctx, "b"))
+	check(t, "DeleteClient", f.DeleteClient(ctx, "b", epoch()))
 	_, err = f.Client(ctx, "b")
 	want(t, "Client(deleted)", err, store.ErrNotFound)
 }
@@ -58,8 +58,8 @@ func testVersion(t *testing.T, f *fixture) {
 	}{
 		{"PutClient(new)", true, func() error { return f.PutClient(ctx, client("app")) }},
 		{"PutClient(same)", false, func() error { return f.PutClient(ctx, client("app")) }},
-		{"DeleteClient", true, func() error { return f.DeleteClient(ctx, "old") }},
-		{"DeleteClient(unknown)", false, func() error { _ = f.DeleteClient(ctx, "old"); return nil }},
+		{"DeleteClient", true, func() error { return f.DeleteClient(ctx, "old", epoch()) }},
+		{"DeleteClient(unknown)", false, func() error { _ = f.DeleteClient(ctx, "old", epoch()); return nil }},
 		{"CreateAccount", true, func() error { return f.CreateAccount(ctx, a) }},
 		{"CreateAccount(taken)", false, func() error { _ = f.CreateAccount(ctx, a); return nil }},
 		{"UpdateAccount", true, func() error { a.Revision = 1; return f.UpdateAccount(ctx, a) }},

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/as/store"
 )
@@ -60,7 +61,7 @@ func testParallelRedemption(t *testing.T, f *fixture) {
 		check(t, "CreateGrant", f.CreateGrant(ctx, grant(round), &c))
 		var winner atomic.Int64
 		f.once(t, "RedeemCode", store.ErrConsumed, func(s store.Store, n int) error {
-			err := s.RedeemCode(ctx, c.Signature, epoch(), issued(round, tokenID(round, n)))
+			err := s.RedeemCode(ctx, c.Signature, epoch(), issued(round, tokenID(round, n)), nil)
 			if err == nil {
 				winner.Store(int64(n))
 			}
@@ -168,6 +169,35 @@ func testParallelRevocations(t *testing.T, f *fixture) {
 		seqs = append(seqs, r.Seq)
 	}
 	same(t, "followed log", seen, seqs)
+}
+
+// testParallelRefresh uses one refresh token many times at once, rotated and not.
+func testParallelRefresh(t *testing.T, f *fixture) {
+	ctx := t.Context()
+	f.redeem(t, 1, "r1")
+	f.redeem(t, 2, "r2")
+	won, errs := f.race(t, func(s store.Store, n int) error {
+		return s.UseRefreshToken(ctx, "r1", epoch(), epoch().Add(time.Duration(n+1)*time.Hour), issued(1, tokenID(1, n)))
+	})
+	if won != parallel {
+		t.Errorf("UseRefreshToken: %d of %d failed: %v", len(errs), parallel, errors.Join(errs...))
+	}
+	won, errs = f.race(t, func(s store.Store, n int) error {
+		return s.RotateRefreshToken(ctx, "r2", epoch(), grace, refresh(2, "s2"), issued(2, tokenID(2, n)))
+	})
+	if won != parallel {
+		t.Errorf("RotateRefreshToken: %d of %d failed: %v", len(errs), parallel, errors.Join(errs...))
+	}
+	f.once(t, "RotateRefreshToken(no grace)", store.ErrConsumed, func(s store.Store, n int) error {
+		return s.RotateRefreshToken(ctx, "s2", epoch(), 0, refresh(2, "s3"), issued(2, tokenID(3, n)))
+	})
+	check(t, "CreatePushedRequest", f.CreatePushedRequest(ctx, pushed(1)))
+	f.once(t, "BindPushedRequest", store.ErrConsumed, func(s store.Store, n int) error {
+		return s.BindPushedRequest(ctx, pushed(1).IDHash, strconv.Itoa(n+1))
+	})
+	f.once(t, "UsePushedRequest", store.ErrConsumed, func(s store.Store, _ int) error {
+		return s.UsePushedRequest(ctx, pushed(1).IDHash)
+	})
 }
 
 // testRevocationRace revokes a grant while tokens are issued under it: each token was either refused or is covered by the entry.

@@ -4,9 +4,12 @@
 // It does not know any implementation. A test of an implementation is
 //
 //	func TestStore(t *testing.T) {
-//		storetest.Run(t, func(tb testing.TB, location string, now func() time.Time) store.Store { … })
+//		storetest.Run(t, func(tb testing.TB, location string, now func() time.Time) store.Store { … }, "authz.db")
 //	}
 //
-// The durability part runs the test binary again, with the environment variable CINNABAR_STORETEST_CHILD set: Run then writes to the
-// database in that location until it is killed, so it has to be called first in its test function.
+// The parts about durability and about several processes run the test binary again, with the environment variable
+// CINNABAR_STORETEST_CHILD set: Run then opens the database in that location and does as it is told, or writes until it is killed. So it
+// has to be called first in its test function, or first in the first subtest.
+//
+// NoneInClear is for tests of all that stores secrets.
 package storetest

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -19,12 +20,13 @@ func testGrants(t *testing.T, f *fixture) {
 	got, err := f.Grant(ctx, own.ID)
 	check(t, "Grant", err)
 	same(t, "grant", got, own)
-	list, err := f.ListGrants(ctx, "")
+	list, err := f.ListGrants(ctx, store.GrantFilter{})
 	check(t, "ListGrants", err)
 	same(t, "grants, newest first", list, []store.Grant{other, own})
-	list, err = f.ListGrants(ctx, own.AccountID)
+	list, err = f.ListGrants(ctx, store.GrantFilter{AccountID: own.AccountID})
 	check(t, "ListGrants", err)
 	same(t, "grants of an account", list, []store.Grant{own})
+	testGrantFilter(t, f)
 
 	c = code(2)
 	c.GrantID = own.ID
@@ -44,7 +46,7 @@ func testCodes(t *testing.T, f *fixture) {
 	at := epoch().Add(time.Second)
 	_, err := f.Code(ctx, "signature1")
 	want(t, "Code(unknown)", err, store.ErrNotFound)
-	want(t, "RedeemCode(unknown)", f.RedeemCode(ctx, "signature1", at, issued(1, "t1")), store.ErrNotFound)
+	want(t, "RedeemCode(unknown)", f.RedeemCode(ctx, "signature1", at, issued(1, "t1"), nil), store.ErrNotFound)
 	for n := range 4 {
 		c := code(n)
 		check(t, "CreateGrant", f.CreateGrant(ctx, grant(n), &c))
@@ -53,20 +55,20 @@ func testCodes(t *testing.T, f *fixture) {
 	check(t, "Code", err)
 	same(t, "code", got, code(1))
 
-	want(t, "RedeemCode(token of another grant)", f.RedeemCode(ctx, "signature1", at, issued(2, "t1")), store.ErrInvalid)
-	check(t, "RedeemCode", f.RedeemCode(ctx, "signature1", at, issued(1, "t1")))
-	want(t, "RedeemCode(again)", f.RedeemCode(ctx, "signature1", at, issued(1, "t2")), store.ErrConsumed)
+	want(t, "RedeemCode(token of another grant)", f.RedeemCode(ctx, "signature1", at, issued(2, "t1"), nil), store.ErrInvalid)
+	check(t, "RedeemCode", f.RedeemCode(ctx, "signature1", at, issued(1, "t1"), nil))
+	want(t, "RedeemCode(again)", f.RedeemCode(ctx, "signature1", at, issued(1, "t2"), nil), store.ErrConsumed)
 	used := code(1)
 	used.UsedAt = at
 	got, err = f.Code(ctx, "signature1")
 	check(t, "Code(used)", err)
 	same(t, "used code", got, used)
 
-	want(t, "RedeemCode(known token)", f.RedeemCode(ctx, "signature2", at, issued(2, "t1")), store.ErrExists)
-	check(t, "RedeemCode after a failure", f.RedeemCode(ctx, "signature2", at, issued(2, "t3")))
+	want(t, "RedeemCode(known token)", f.RedeemCode(ctx, "signature2", at, issued(2, "t1"), nil), store.ErrExists)
+	check(t, "RedeemCode after a failure", f.RedeemCode(ctx, "signature2", at, issued(2, "t3"), nil))
 
-	check(t, "RedeemCode(just in time)", f.RedeemCode(ctx, "signature3", code(3).ExpiresAt.Add(-time.Millisecond), issued(3, "t4")))
-	want(t, "RedeemCode(expired)", f.RedeemCode(ctx, "signature0", code(0).ExpiresAt, issued(0, "t5")), store.ErrNotFound)
+	check(t, "RedeemCode(just in time)", f.RedeemCode(ctx, "signature3", code(3).ExpiresAt.Add(-time.Millisecond), issued(3, "t4"), nil))
+	want(t, "RedeemCode(expired)", f.RedeemCode(ctx, "signature0", code(0).ExpiresAt, issued(0, "t5"), nil), store.ErrNotFound)
 
 	f.clock.advance(time.Minute + store.MinCodeRetention)
 	_, err = f.Sweep(ctx, f.clock.Now(), 1000)
@@ -74,18 +76,7 @@ func testCodes(t *testing.T, f *fixture) {
 	got, err = f.Code(ctx, "signature1")
 	check(t, "Code(used, half an hour later)", err)
 	same(t, "used code", got, used)
-	want(t, "RedeemCode(replay, half an hour later)", f.RedeemCode(ctx, "signature1", at, issued(1, "t6")), store.ErrConsumed)
-}
-
-func testTokens(t *testing.T, f *fixture) {
-	ctx := t.Context()
-	free := issued(1, "free")
-	free.GrantID = ""
-	check(t, "RecordToken(no grant)", f.RecordToken(ctx, free))
-	want(t, "RecordToken(known id)", f.RecordToken(ctx, free), store.ErrExists)
-	want(t, "RecordToken(unknown grant)", f.RecordToken(ctx, issued(1, "t1")), store.ErrNotFound)
-	check(t, "CreateGrant", f.CreateGrant(ctx, grant(1), nil))
-	check(t, "RecordToken", f.RecordToken(ctx, issued(1, "t1")))
+	want(t, "RedeemCode(replay, half an hour later)", f.RedeemCode(ctx, "signature1", at, issued(1, "t6"), nil), store.ErrConsumed)
 }
 
 func testRevokedGrants(t *testing.T, f *fixture) {
@@ -113,7 +104,7 @@ func testRevokedGrants(t *testing.T, f *fixture) {
 	same(t, "revocation log", entries(ctx, t, f), []store.Revocation{entry})
 
 	want(t, "RecordToken(revoked)", f.RecordToken(ctx, issued(1, "t1")), store.ErrRevoked)
-	err = f.RedeemCode(ctx, "signature1", epoch(), issued(1, "t2"))
+	err = f.RedeemCode(ctx, "signature1", epoch(), issued(1, "t2"), nil)
 	want(t, "RedeemCode(revoked)", err, store.ErrRevoked)
 	want(t, "RedeemCode(revoked)", err, store.ErrConsumed)
 	check(t, "RecordToken(other grant)", f.RecordToken(ctx, issued(2, "t3")))
@@ -126,13 +117,34 @@ func testRevokedGrants(t *testing.T, f *fixture) {
 
 	check(t, "RevokeGrant(no tokens)", f.RevokeGrant(ctx, "grant3", at))
 	same(t, "revocation log", entries(ctx, t, f)[1:], []store.Revocation{{
-		Issuer: issuer, Kind: store.RevokeGrant, Value: "grant3", IssuedBefore: at, Until: at,
+		Issuer: issuer, Kind: store.RevokeGrant, Value: "grant3", IssuedBefore: at, Until: at.Add(time.Second),
 	}})
+}
 
-	// A client that is made again with the same id does not inherit grants.
-	check(t, "PutClient", f.PutClient(ctx, client(clientID)))
-	check(t, "DeleteClient", f.DeleteClient(ctx, clientID))
-	check(t, "PutClient", f.PutClient(ctx, client(clientID)))
-	want(t, "RecordToken(client deleted)", f.RecordToken(ctx, issued(2, "t4")), store.ErrRevoked)
-	want(t, "RedeemCode(client deleted)", f.RedeemCode(ctx, "signature2", epoch(), issued(2, "t5")), store.ErrRevoked)
+// testGrantFilter is part of testGrants: there are grants 1 and 2 of one client, the second without account.
+func testGrantFilter(t *testing.T, f *fixture) {
+	ctx := t.Context()
+	foreign := grant(9)
+	foreign.ClientID, foreign.SessionID, foreign.AccountID = "other", "sid9", account(9).ID
+	check(t, "CreateGrant", f.CreateGrant(ctx, foreign, nil))
+	for _, c := range []struct {
+		filter store.GrantFilter
+		want   []string
+	}{
+		{store.GrantFilter{}, []string{"grant9", "grant2", "grant1"}},
+		{store.GrantFilter{ClientID: clientID}, []string{"grant2", "grant1"}},
+		{store.GrantFilter{SessionID: "sid9"}, []string{"grant9"}},
+		{store.GrantFilter{AccountID: account(9).ID, ClientID: "other", SessionID: "sid9"}, []string{"grant9"}},
+		{store.GrantFilter{AccountID: account(1).ID, ClientID: clientID}, []string{"grant1"}},
+		{store.GrantFilter{AccountID: account(9).ID, ClientID: clientID}, nil},
+		{store.GrantFilter{ClientID: "' OR 1=1 --"}, nil},
+	} {
+		list, err := f.ListGrants(ctx, c.filter)
+		check(t, "ListGrants", err)
+		var ids []string
+		for _, g := range list {
+			ids = append(ids, g.ID)
+		}
+		same(t, fmt.Sprintf("grants of %+v", c.filter), ids, c.want)
+	}
 }

@@ -56,48 +56,6 @@ func testRevocations(t *testing.T, f *fixture) {
 	}
 }
 
-// testRevocationAtomic checks that a change and its entries in the log come together or not at all.
-func testRevocationAtomic(t *testing.T, f *fixture) {
-	ctx := t.Context()
-	a := account(1)
-	check(t, "CreateAccount", f.CreateAccount(ctx, a))
-	check(t, "PutClient", f.PutClient(ctx, client("app")))
-	check(t, "CreateBrowserSession", f.CreateBrowserSession(ctx, session(1, 1)))
-	good, bad := revocation(store.RevokeSubject, a.ID), revocation("everything", "*")
-	a.Revision, a.Username = 1, "renamed"
-	other := client("app")
-	other.Name = "renamed"
-	hash := session(1, 1).IDHash
-	for _, change := range []struct {
-		name string
-		do   func(r ...store.Revocation) error
-	}{
-		{"UpdateAccount", func(r ...store.Revocation) error { return f.UpdateAccount(ctx, a, r...) }},
-		{"PutClient", func(r ...store.Revocation) error { return f.PutClient(ctx, other, r...) }},
-		{"DeleteClient", func(r ...store.Revocation) error { return f.DeleteClient(ctx, "app", r...) }},
-		{"DeleteBrowserSession", func(r ...store.Revocation) error { return f.DeleteBrowserSession(ctx, hash, r...) }},
-		{"EndBrowserSessions", func(r ...store.Revocation) error {
-			_, err := f.EndBrowserSessions(ctx, a.ID, r...)
-			return err
-		}},
-	} {
-		before := len(entries(ctx, t, f))
-		want(t, change.name+"(bad entry)", change.do(good, bad), store.ErrInvalid)
-		if after := len(entries(ctx, t, f)); after != before {
-			t.Fatalf("%s failed and left %d entries", change.name, after-before)
-		}
-		if change.name == "DeleteBrowserSession" {
-			if _, err := f.BrowserSession(ctx, hash); err != nil {
-				t.Fatalf("DeleteBrowserSession failed and deleted the session: %v", err)
-			}
-		}
-		check(t, change.name, change.do(good, revocation(store.RevokeToken, "t1")))
-		if after := len(entries(ctx, t, f)); after != before+2 {
-			t.Fatalf("%s appended %d entries, want 2", change.name, after-before)
-		}
-	}
-}
-
 func testAudit(t *testing.T, f *fixture) {
 	ctx := t.Context()
 	var all []store.AuditRecord // newest first
@@ -124,7 +82,7 @@ func testSweep(t *testing.T, f *fixture) {
 	for i := range n {
 		c := code(i)
 		check(t, "CreateGrant", f.CreateGrant(ctx, grant(i), &c))
-		check(t, "RedeemCode", f.RedeemCode(ctx, c.Signature, epoch(), issued(i, fmt.Sprintf("t%d", i))))
+		check(t, "RedeemCode", f.RedeemCode(ctx, c.Signature, epoch(), issued(i, fmt.Sprintf("t%d", i)), nil))
 		check(t, "CreateInteraction", f.CreateInteraction(ctx, interaction(i)))
 		check(t, "CreateBrowserSession", f.CreateBrowserSession(ctx, session(1, i)))
 		check(t, "UseAssertion", f.UseAssertion(ctx, clientID, strconv.Itoa(i), epoch().Add(time.Minute)))
@@ -148,7 +106,7 @@ func testSweep(t *testing.T, f *fixture) {
 			t.Fatalf("Sweep deleted %d records, want %d", deleted, min(10, left))
 		}
 	}
-	left, err := f.ListGrants(ctx, "")
+	left, err := f.ListGrants(ctx, store.GrantFilter{})
 	check(t, "ListGrants", err)
 	same(t, "grants that are left", left, []store.Grant{forever})
 	_, err = f.Account(ctx, account(1).ID)
@@ -164,4 +122,53 @@ func testSweep(t *testing.T, f *fixture) {
 	}
 	_, err = f.Grant(ctx, forever.ID)
 	want(t, "Grant(revoked and swept)", err, store.ErrNotFound)
+}
+
+// testSweepKeeps checks that nothing goes while it is needed: revocations until their end, used refresh tokens while their reuse tells
+// something, a grant while there is something of it.
+func testSweepKeeps(t *testing.T, f *fixture) {
+	ctx := t.Context()
+	sweep := func() {
+		t.Helper()
+		for deleted := 1; deleted > 0; {
+			var err error
+			deleted, err = f.Sweep(ctx, f.clock.Now(), 100)
+			check(t, "Sweep", err)
+		}
+	}
+	f.redeem(t, 1, "r1")
+	f.redeem(t, 2, "r2")
+	rotate := func() error {
+		return f.RotateRefreshToken(ctx, "r1", f.clock.Now(), grace, refresh(1, "s1"), issued(1, "t1"))
+	}
+	check(t, "RotateRefreshToken", rotate())
+	check(t, "RevokeGrant", f.RevokeGrant(ctx, grant(2).ID, epoch()))
+	check(t, "EndSession", f.EndSession(ctx, issuer, "other sid", epoch()))
+	log := entries(ctx, t, f)
+
+	f.clock.advance(10*time.Minute - time.Millisecond) // the last moment of the tokens of grant 2
+	sweep()
+	same(t, "revocation log", entries(ctx, t, f), log)
+	f.clock.advance(50*time.Minute + time.Second)
+	sweep()
+	if _, err := f.RefreshToken(ctx, "r1"); err != nil {
+		t.Fatalf("RefreshToken(used, after its idle time) = %v", err)
+	}
+	want(t, "RotateRefreshToken(used, after its idle time)", f.RotateRefreshToken(ctx, "r1", f.clock.Now(), grace, refresh(1, "s1"),
+		issued(1, "t2")), store.ErrConsumed)
+
+	// Grants go after what refers to them, also when they had to stay at first.
+	for range 5 {
+		f.clock.advance(24 * time.Hour)
+		sweep()
+	}
+	for n, id := range map[int]string{1: "r1", 2: "r2"} {
+		_, err := f.RefreshToken(ctx, id)
+		want(t, "RefreshToken(swept)", err, store.ErrNotFound)
+		_, err = f.Grant(ctx, grant(n).ID)
+		want(t, "Grant(swept)", err, store.ErrNotFound)
+	}
+	if left := entries(ctx, t, f); len(left) != 0 {
+		t.Errorf("%d entries are left in the log", len(left))
+	}
 }

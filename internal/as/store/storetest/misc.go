@@ -16,34 +16,52 @@ func testInvalid(t *testing.T, f *fixture) {
 	endless, c := issued(5, "t"), code(1)
 	endless.ExpiresAt = time.Time{}
 	c.ExpiresAt = time.Time{}
-	noSubject, noKey := revocation(store.RevokeSubject, ""), key("k")
+	noKey := key("k")
 	noKey.Private = nil
+	endlessRefresh, otherRefresh := refresh(5, "y"), refresh(6, "y")
+	endlessRefresh.ExpiresAt = time.Time{}
+	_, revokeErr := f.Revoke(ctx, revocation(store.RevokeSubject, ""))
 	for name, err := range map[string]error{
-		"client without id":           f.PutClient(ctx, store.Client{}),
-		"client with an account's id": f.PutClient(ctx, store.Client{ID: "u_x"}),
-		"account without id":          f.CreateAccount(ctx, store.Account{Username: "x"}),
-		"account with a client's id":  f.CreateAccount(ctx, store.Account{ID: "x", Username: "x"}),
-		"account with a bare prefix":  f.CreateAccount(ctx, store.Account{ID: "u_", Username: "x"}),
-		"account without name":        f.UpdateAccount(ctx, store.Account{ID: account(1).ID, Revision: 1}),
-		"session without end":         f.CreateBrowserSession(ctx, store.BrowserSession{IDHash: "x", SessionID: "x", AccountID: "x", Issuer: "x"}),
-		"interaction without end":     f.CreateInteraction(ctx, store.Interaction{IDHash: "x", ClientID: "x", Issuer: "x"}),
-		"grant without id":            f.CreateGrant(ctx, store.Grant{Issuer: "x", ClientID: "x"}, nil),
-		"code without end":            f.CreateGrant(ctx, grant(1), &c),
-		"redemption without time":     f.RedeemCode(ctx, "x", time.Time{}, issued(5, "t")),
-		"token without end":           f.RecordToken(ctx, endless),
-		"assertion without jti":       f.UseAssertion(ctx, "c", "", epoch()),
-		"assertion without end":       f.UseAssertion(ctx, "c", "j", time.Time{}),
-		"key without private part":    f.SaveKeys(ctx, issuer, 0, []store.Key{noKey}),
-		"keys without issuer":         f.SaveKeys(ctx, "", 0, nil),
-		"revocation without value":    f.DeleteBrowserSession(ctx, "x", noSubject),
-		"grant revoked at no time":    f.RevokeGrant(ctx, grant(5).ID, time.Time{}),
-		"audit record without event":  f.Audit(ctx, store.AuditRecord{At: epoch()}),
+		"client without id":                     f.PutClient(ctx, store.Client{}),
+		"client with an account's id":           f.PutClient(ctx, store.Client{ID: "u_x"}),
+		"account without id":                    f.CreateAccount(ctx, store.Account{Username: "x"}),
+		"account with a client's id":            f.CreateAccount(ctx, store.Account{ID: "x", Username: "x"}),
+		"account with a bare prefix":            f.CreateAccount(ctx, store.Account{ID: "u_", Username: "x"}),
+		"account without name":                  f.UpdateAccount(ctx, store.Account{ID: account(1).ID, Revision: 1}),
+		"session without end":                   f.CreateBrowserSession(ctx, store.BrowserSession{IDHash: "x", SessionID: "x", AccountID: "x", Issuer: "x"}),
+		"interaction without end":               f.CreateInteraction(ctx, store.Interaction{IDHash: "x", ClientID: "x", Issuer: "x"}),
+		"grant without id":                      f.CreateGrant(ctx, store.Grant{Issuer: "x", ClientID: "x"}, nil),
+		"code without end":                      f.CreateGrant(ctx, grant(1), &c),
+		"redemption without time":               f.RedeemCode(ctx, "x", time.Time{}, issued(5, "t"), nil),
+		"token without end":                     f.RecordToken(ctx, endless),
+		"assertion without jti":                 f.UseAssertion(ctx, "c", "", epoch()),
+		"assertion without end":                 f.UseAssertion(ctx, "c", "j", time.Time{}),
+		"key without private part":              f.SaveKeys(ctx, issuer, 0, []store.Key{noKey}),
+		"keys without issuer":                   f.SaveKeys(ctx, "", 0, nil),
+		"client that lacks its secret":          f.PutClient(ctx, store.Client{ID: "x", AuthMethod: "client_secret_basic"}),
+		"client deleted at no time":             f.DeleteClient(ctx, "x", time.Time{}),
+		"session ended at no time":              f.EndSession(ctx, issuer, "x", time.Time{}),
+		"session ended without id":              f.EndSession(ctx, issuer, "", epoch()),
+		"token revoked at no time":              f.RevokeToken(ctx, "t", time.Time{}),
+		"pushed request without end":            f.CreatePushedRequest(ctx, store.PushedRequest{IDHash: "x", Issuer: "x", ClientID: "x"}),
+		"binding without browser":               f.BindPushedRequest(ctx, "x", ""),
+		"code's refresh token without end":      f.RedeemCode(ctx, "x", epoch(), issued(5, "t"), &endlessRefresh),
+		"code's refresh token of another grant": f.RedeemCode(ctx, "x", epoch(), issued(5, "t"), &otherRefresh),
+		"refresh at no time":                    f.UseRefreshToken(ctx, "x", time.Time{}, epoch(), issued(5, "t")),
+		"refresh to no time":                    f.UseRefreshToken(ctx, "x", epoch(), time.Time{}, issued(5, "t")),
+		"rotation at no time":                   f.RotateRefreshToken(ctx, "x", time.Time{}, grace, refresh(5, "y"), issued(5, "t")),
+		"rotation to itself":                    f.RotateRefreshToken(ctx, "y", epoch(), grace, refresh(5, "y"), issued(5, "t")),
+		"rotation to another grant":             f.RotateRefreshToken(ctx, "x", epoch(), grace, otherRefresh, issued(5, "t")),
+		"rotation to what has no end":           f.RotateRefreshToken(ctx, "x", epoch(), grace, endlessRefresh, issued(5, "t")),
+		"revocation without value":              revokeErr,
+		"grant revoked at no time":              f.RevokeGrant(ctx, grant(5).ID, time.Time{}),
+		"audit record without event":            f.Audit(ctx, store.AuditRecord{At: epoch()}),
 	} {
 		want(t, name, err, store.ErrInvalid)
 	}
 	accounts, err := f.ListAccounts(ctx)
 	check(t, "ListAccounts", err)
-	grants, err := f.ListGrants(ctx, "")
+	grants, err := f.ListGrants(ctx, store.GrantFilter{})
 	check(t, "ListGrants", err)
 	if len(accounts) != 1 || len(grants) != 1 || len(entries(ctx, t, f)) != 0 {
 		t.Fatal("an invalid record was stored")

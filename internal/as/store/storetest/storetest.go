@@ -20,8 +20,9 @@ import (
 // database. now is the store's clock. Run closes what was opened.
 type Opener func(tb testing.TB, location string, now func() time.Time) store.Store
 
-// Run checks a store. The parts run in parallel, each in a location of its own.
-func Run(t *testing.T, open Opener) {
+// Run checks a store. file is where in a location the database is: a copy that Backup made, put there in an empty location, is to be a
+// database like the first. The parts run in parallel, each in a location of its own.
+func Run(t *testing.T, open Opener, file string) {
 	t.Helper()
 	if location := os.Getenv(childVariable); location != "" {
 		runChild(t, open, location)
@@ -43,9 +44,17 @@ func Run(t *testing.T, open Opener) {
 		{"revoked grants", testRevokedGrants},
 		{"keys", testKeys},
 		{"revocation log", testRevocations},
-		{"revocation with its cause", testRevocationAtomic},
+		{"refresh tokens", testRefreshTokens},
+		{"refresh tokens: rotation", testRotation},
+		{"pushed requests", testPushedRequests},
+		{"sign-out: a session", testEndSession},
+		{"sign-out: everywhere", testSignOutEverywhere},
+		{"revoked clients", testRevokedClients},
+		{"requests under way during a revocation", testUnderWay},
 		{"audit trail", testAudit},
 		{"sweep", testSweep},
+		{"sweep: what has to stay", testSweepKeeps},
+		{"backup", testBackup},
 		{"invalid records", testInvalid},
 		{"copies", testCopies},
 		{"odd strings", testOddStrings},
@@ -57,15 +66,20 @@ func Run(t *testing.T, open Opener) {
 		{"concurrency: compare and set", testParallelCompareAndSet},
 		{"concurrency: revocation log", testParallelRevocations},
 		{"concurrency: revocation and issue", testRevocationRace},
+		{"concurrency: refresh", testParallelRefresh},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel()
-			part.test(t, newFixture(t, open))
+			part.test(t, newFixture(t, open, file))
 		})
 	}
+	t.Run("concurrency: two processes", func(t *testing.T) {
+		t.Parallel()
+		testProcesses(t, open, t.TempDir())
+	})
 	t.Run("acknowledged writes survive kill -9", func(t *testing.T) {
 		t.Parallel()
-		testCrash(t, open, t.TempDir())
+		testCrash(t, open, file, t.TempDir())
 	})
 }
 
@@ -73,13 +87,14 @@ func Run(t *testing.T, open Opener) {
 type fixture struct {
 	store.Store
 	open     Opener
+	file     string
 	location string
 	clock    *clock
 }
 
-func newFixture(t *testing.T, open Opener) *fixture {
+func newFixture(t *testing.T, open Opener, file string) *fixture {
 	t.Helper()
-	f := &fixture{open: open, location: t.TempDir(), clock: &clock{now: epoch()}}
+	f := &fixture{open: open, file: file, location: t.TempDir(), clock: &clock{now: epoch()}}
 	f.Store = f.another(t)
 	return f
 }
@@ -149,6 +164,16 @@ func issued(n int, id string) store.IssuedToken {
 	return store.IssuedToken{
 		ID: id, Issuer: issuer, GrantID: grant(n).ID, SessionID: "sid1", Subject: account(1).ID, ClientID: clientID,
 		IssuedAt: epoch(), ExpiresAt: epoch().Add(10 * time.Minute),
+	}
+}
+
+// grace is that of rotations in tests.
+const grace = 30 * time.Second
+
+func refresh(n int, id string) store.RefreshToken {
+	return store.RefreshToken{
+		ID: id, Issuer: issuer, ClientID: clientID, GrantID: grant(n).ID, Request: json.RawMessage(`{"granted":[1]}`),
+		CreatedAt: epoch(), ExpiresAt: epoch().Add(time.Hour),
 	}
 }
 
