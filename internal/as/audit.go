@@ -19,7 +19,14 @@ const (
 	EventToken          = "token"
 	EventTokenMinted    = "token_minted" // by command
 	EventClientRefused  = "client_refused"
-	EventCodeReused     = "code_reused" // the grant was revoked
+	EventPushed         = "request_pushed"
+	EventCodeReused     = "code_reused"          // the grant was revoked
+	EventRefreshReused  = "refresh_token_reused" // the grant was revoked
+	EventGrantRevoked   = "grant_revoked"
+	EventTokenRevoked   = "token_revoked"
+	EventSessionEnded   = "session_ended" // with all its grants
+	EventClientCreated  = "client_created"
+	EventClientDeleted  = "client_deleted" // with all its grants
 )
 
 // Anybody can cause refusals. Beyond noiseBurst, and noiseEvery for each one more, they go to the log alone, so that nobody can
@@ -30,7 +37,9 @@ const (
 )
 
 // isNoise says whether an event can be caused by somebody who has proven nothing.
-func isNoise(event string) bool { return event == EventClientRefused || event == EventLoginFailed }
+func isNoise(event string) bool {
+	return event == EventClientRefused || event == EventLoginFailed || event == EventPushed
+}
 
 // audit writes a record to the trail and the log. That the trail cannot be written is logged and stops nothing: what it
 // tells about has happened.

@@ -51,7 +51,7 @@ type authorization struct {
 
 // Authorize takes an authorization request, or an interaction on its way back from one of its steps, and says what comes
 // next. An error is for a page, never for a redirect: ErrRequest, ErrClient, ErrRedirectURI, ErrInteraction,
-// ErrForeignBrowser, or a failure of the server.
+// ErrForeignBrowser, ErrPushedRequest, or a failure of the server.
 func (s *Server) Authorize(ctx context.Context, rawQuery string, browser Browser) (Step, error) {
 	p, err := parseParams(rawQuery)
 	if err != nil {
@@ -63,6 +63,9 @@ func (s *Server) Authorize(ctx context.Context, rawQuery string, browser Browser
 		}
 		return s.resume(ctx, p.get(ParamInteraction), browser)
 	}
+	if isPushed(p) {
+		return s.authorizePushed(ctx, p, browser)
+	}
 	if p.isRepeated("client_id", "redirect_uri") {
 		return Step{}, ErrRequest
 	}
@@ -70,20 +73,34 @@ func (s *Server) Authorize(ctx context.Context, rawQuery string, browser Browser
 	if err != nil {
 		return Step{}, err
 	}
+	return s.authorizeNew(ctx, p, pending{client: client, browser: browser})
+}
+
+// authorizeNew judges the parameters of a request and decides what comes next.
+func (s *Server) authorizeNew(ctx context.Context, params params, p pending) (Step, error) {
+	var err error
+	if p.request, err = addressed(p.client, params); err != nil {
+		return Step{}, err
+	}
+	// From here on the client hears of its mistakes itself.
+	if err := s.validate(p.client, params, &p.request); err != nil {
+		return s.refused(ctx, p.request, err)
+	}
+	return s.dispatch(ctx, p)
+}
+
+// addressed reads where the answer to a request goes; ErrRedirectURI when it may not go there.
+func addressed(client store.Client, p params) (authorization, error) {
 	a := authorization{ClientID: client.ID, RedirectSent: p.has("redirect_uri")}
 	var ok bool
 	if a.RedirectURI, a.RegisteredURI, ok = matchRedirect(p.get("redirect_uri"), client.RedirectURIs); !ok {
-		return Step{}, ErrRedirectURI
+		return authorization{}, ErrRedirectURI
 	}
-	// From here on the client hears of its mistakes itself.
 	if p.has("state") && !p.isRepeated("state") {
 		state := p.get("state")
 		a.State = &state
 	}
-	if err := s.validate(client, p, &a); err != nil {
-		return s.refused(ctx, a, err)
-	}
-	return s.dispatch(ctx, pending{request: a, client: client, browser: browser})
+	return a, nil
 }
 
 // validate reads the parameters that a client may get wrong.
@@ -93,12 +110,15 @@ func (s *Server) validate(client store.Client, p params, a *authorization) error
 		func() error { return checkChallenge(p, a) },
 		func() error { return checkPrompt(p, a) },
 		func() error {
-			if !mayUse(client, grantAuthorizationCode) {
+			if !mayUse(client, GrantAuthorizationCode) {
 				return refuse(CodeUnauthorizedClient, "The client may not use the authorization code grant.")
 			}
 			return nil
 		},
-		func() error { return s.checkResource(p, a) },
+		func() (err error) {
+			a.Resource, err = s.target(p.values["resource"])
+			return err
+		},
 		func() error { return s.checkDetails(client, p, a) },
 	} {
 		if err := check(); err != nil {
@@ -116,8 +136,8 @@ func checkForm(p params) error {
 	switch {
 	case p.has("request"):
 		return refuse(CodeRequestNotSupported, "Request objects are not supported.")
-	case p.has("request_uri"):
-		return refuse(CodeRequestURINotSupported, "The request_uri parameter is not supported.")
+	case p.has(ParamRequestURI):
+		return refuse(CodeRequestURINotSupported, "A request_uri must be one that was pushed to this server.")
 	case p.has("registration"):
 		return refuse(CodeRegistrationUnsupported, "The registration parameter is not supported.")
 	case len(p.repeated) > 0:
@@ -176,26 +196,24 @@ func checkPrompt(p params, a *authorization) error {
 	return nil
 }
 
-// checkResource reads the resource indicator (RFC 8707). A token is for one resource: relative patterns would mean
-// different things at two.
-func (s *Server) checkResource(p params, a *authorization) error {
-	wanted := slices.DeleteFunc(slices.Clone(p.values["resource"]), func(r string) bool { return r == "" })
+// target reads the resource indicator (RFC 8707). A token is for one resource: relative patterns would mean different things
+// at two.
+func (s *Server) target(indicators []string) (string, error) {
+	wanted := slices.DeleteFunc(slices.Clone(indicators), func(r string) bool { return r == "" })
 	slices.Sort(wanted)
 	wanted = slices.Compact(wanted)
 	switch {
 	case len(wanted) > 1:
-		return refuse(CodeInvalidTarget, "Only one resource may be asked for.")
-	case len(wanted) == 1:
-		a.Resource = wanted[0]
-	case len(s.resources) == 1:
-		a.Resource = s.resources[0].ID
-	default:
-		return badTarget()
+		return "", refuse(CodeInvalidTarget, "Only one resource may be asked for.")
+	case len(wanted) == 0 && len(s.resources) == 1:
+		return s.resources[0].ID, nil
+	case len(wanted) == 0:
+		return "", badTarget()
 	}
-	if _, ok := s.resource(a.Resource); !ok {
-		return badTarget()
+	if _, ok := s.resource(wanted[0]); !ok {
+		return "", badTarget()
 	}
-	return nil
+	return wanted[0], nil
 }
 
 // checkDetails reads what is asked for, and refuses what the client may never have, whoever signs in.
@@ -204,26 +222,21 @@ func (s *Server) checkDetails(client store.Client, p params, a *authorization) e
 	if !ok {
 		return badTarget()
 	}
-	for scope := range strings.FieldsSeq(p.get("scope")) {
-		if _, known := s.options.Scopes[scope]; known && !slices.Contains(a.Scopes, scope) {
-			a.Scopes = append(a.Scopes, scope)
-		}
-	}
 	if !s.clientHasPolicy(client, hub) {
 		return refuse(CodeAccessDenied, "Nothing may be granted to this client.")
 	}
-	raw := p.get("authorization_details")
-	if raw == "" {
+	asked, err := s.readWishes(p.get("authorization_details"), p.get("scope"), hub)
+	if err != nil {
+		return err
+	}
+	a.Scopes = asked.scopes
+	if asked.details == nil {
 		return nil
 	}
-	wanted, err := rar.ParseRequest([]byte(raw), rar.DefaultRequestLimits(hub.compiler, hub.ID))
-	if err != nil {
-		return badDetails().because(err)
-	}
-	if !s.clientMayHave(client, hub, wanted) {
+	if !s.clientMayHave(client, hub, asked.details) {
 		return excess()
 	}
-	a.Details = rar.Encode(wanted)
+	a.Details = rar.Encode(asked.details)
 	return nil
 }
 

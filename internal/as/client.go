@@ -2,6 +2,7 @@ package as
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/url"
@@ -18,13 +19,26 @@ import (
 const (
 	AuthNone          = "none"
 	AuthPrivateKeyJWT = "private_key_jwt"
+	AuthSecretBasic   = "client_secret_basic"
+	AuthSecretPost    = "client_secret_post"
 )
 
-// grantAuthorizationCode is the name of the authorization code grant.
-const grantAuthorizationCode = "authorization_code"
+// The grant types the token endpoint knows (RFC 6749 sections 4.1.3, 4.4.2 and 6).
+const (
+	GrantAuthorizationCode = "authorization_code"
+	GrantRefreshToken      = "refresh_token"
+	GrantClientCredentials = "client_credentials"
+)
 
 // supportedGrants lists the grant types the token endpoint knows.
-func supportedGrants() []string { return []string{grantAuthorizationCode} }
+func supportedGrants() []string {
+	return []string{GrantAuthorizationCode, GrantRefreshToken, GrantClientCredentials}
+}
+
+// supportedAuthMethods lists how clients may authenticate.
+func supportedAuthMethods() []string {
+	return []string{AuthNone, AuthSecretBasic, AuthSecretPost, AuthPrivateKeyJWT}
+}
 
 // CheckClient reports what is wrong with a client that is to be registered. Redirect URIs are needed by clients that may use
 // the authorization code grant, which no grant types at all stands for.
@@ -36,21 +50,11 @@ func CheckClient(c store.Client) error {
 	if strings.HasPrefix(c.ID, store.AccountIDPrefix) {
 		faults = append(faults, errors.New("client id: "+store.AccountIDPrefix+" marks accounts"))
 	}
-	switch c.AuthMethod {
-	case AuthNone:
-		if len(c.JWKS) > 0 || len(c.SecretHash) > 0 {
-			faults = append(faults, errors.New("auth method: none goes with neither keys nor secret"))
-		}
-	case AuthPrivateKeyJWT:
-		if _, err := clientKeys(c); err != nil {
-			faults = append(faults, err)
-		}
-	default:
-		faults = append(faults, fmt.Errorf("auth method: %q is not supported", c.AuthMethod))
+	if c.ID == CommandClientID { // to delete such a client would revoke the tokens that commands minted, and mint no more
+		faults = append(faults, errors.New("client id: "+CommandClientID+" marks tokens that are minted by command"))
 	}
-	if mayUse(c, grantAuthorizationCode) && len(c.RedirectURIs) == 0 {
-		faults = append(faults, errors.New("redirect URIs: at least one is needed"))
-	}
+	faults = append(faults, checkAuthMethod(c)...)
+	faults = append(faults, checkGrantTypes(c)...)
 	for _, uri := range c.RedirectURIs {
 		if err := CheckRedirectURI(uri); err != nil {
 			faults = append(faults, fmt.Errorf("redirect URI %q: %w", uri, err))
@@ -64,10 +68,59 @@ func CheckClient(c store.Client) error {
 	return errors.Join(faults...)
 }
 
+func checkAuthMethod(c store.Client) []error {
+	var faults []error
+	switch c.AuthMethod {
+	case AuthNone:
+		if len(c.JWKS) > 0 || len(c.SecretHash) > 0 {
+			faults = append(faults, errors.New("auth method: none goes with neither keys nor secret"))
+		}
+		if c.Broker {
+			faults = append(faults, errors.New("auth method: a session broker must authenticate"))
+		}
+	case AuthPrivateKeyJWT:
+		if _, err := clientKeys(c); err != nil {
+			faults = append(faults, err)
+		}
+		if len(c.SecretHash) > 0 {
+			faults = append(faults, errors.New("auth method: private_key_jwt goes without a secret"))
+		}
+	case AuthSecretBasic, AuthSecretPost:
+		if len(c.SecretHash) != sha256.Size {
+			faults = append(faults, fmt.Errorf("auth method: %s needs a secret", c.AuthMethod))
+		}
+		if len(c.JWKS) > 0 {
+			faults = append(faults, fmt.Errorf("auth method: %s goes without keys", c.AuthMethod))
+		}
+	default:
+		faults = append(faults, fmt.Errorf("auth method: %q is not supported", c.AuthMethod))
+	}
+	return faults
+}
+
+func checkGrantTypes(c store.Client) []error {
+	var faults []error
+	for _, t := range c.GrantTypes {
+		if !slices.Contains(supportedGrants(), t) {
+			faults = append(faults, fmt.Errorf("grant types: %q is not supported", t))
+		}
+	}
+	if mayUse(c, GrantRefreshToken) && !mayUse(c, GrantAuthorizationCode) {
+		faults = append(faults, errors.New("grant types: refresh_token goes with authorization_code, which gives the refresh tokens"))
+	}
+	if mayUse(c, GrantClientCredentials) && c.AuthMethod == AuthNone {
+		faults = append(faults, errors.New("grant types: client_credentials needs a client that authenticates"))
+	}
+	if mayUse(c, GrantAuthorizationCode) && len(c.RedirectURIs) == 0 {
+		faults = append(faults, errors.New("redirect URIs: at least one is needed"))
+	}
+	return faults
+}
+
 // mayUse says whether a client may use a grant type. No list means the authorization code grant.
 func mayUse(c store.Client, grantType string) bool {
 	if len(c.GrantTypes) == 0 {
-		return grantType == grantAuthorizationCode
+		return grantType == GrantAuthorizationCode
 	}
 	return slices.Contains(c.GrantTypes, grantType)
 }
@@ -89,20 +142,30 @@ func (s *Server) client(ctx context.Context, id string) (store.Client, error) {
 	return c, nil
 }
 
-// syncClients makes the static clients of the store those of the configuration.
+// ActorConfiguration is who deletes the clients that the configuration no longer lists.
+const ActorConfiguration = "configuration"
+
+// syncClients makes the static clients of the store those of the configuration. What was issued to one that is gone is revoked
+// with it.
 func (s *Server) syncClients(ctx context.Context) error {
 	known, err := s.store.ListClients(ctx)
 	if err != nil {
 		return fmt.Errorf("list clients: %w", err)
 	}
-	created := map[string]time.Time{}
+	created, gone := map[string]time.Time{}, false
 	for _, c := range known {
 		listed := slices.ContainsFunc(s.options.Clients, func(o store.Client) bool { return o.ID == c.ID })
 		created[c.ID] = c.CreatedAt
-		if c.Static && !listed {
-			if err := s.store.DeleteClient(ctx, c.ID); err != nil && !errors.Is(err, store.ErrNotFound) {
-				return fmt.Errorf("delete client %q: %w", c.ID, err)
-			}
+		if !c.Static || listed {
+			continue
+		}
+		switch err := s.store.DeleteClient(ctx, c.ID, time.Now()); {
+		case errors.Is(err, store.ErrNotFound): // another process was faster
+		case err != nil:
+			return fmt.Errorf("delete client %q: %w", c.ID, err)
+		default:
+			gone = true
+			s.audit(ctx, store.AuditRecord{Event: EventClientDeleted, Actor: ActorConfiguration, Client: c.ID})
 		}
 	}
 	for _, c := range s.options.Clients {
@@ -113,6 +176,10 @@ func (s *Server) syncClients(ctx context.Context) error {
 		if err := s.store.PutClient(ctx, c); err != nil {
 			return fmt.Errorf("write client %q: %w", c.ID, err)
 		}
+		gone = gone || c.Disabled // then the store revoked what it had
+	}
+	if gone {
+		s.revoked()
 	}
 	return nil
 }
@@ -153,7 +220,7 @@ func (c fositeClient) GetResponseTypes() fosite.Arguments { return fosite.Argume
 func (c fositeClient) GetScopes() fosite.Arguments        { return nil }
 func (c fositeClient) IsPublic() bool                     { return c.client.AuthMethod == AuthNone }
 
-// GetGrantTypes leaves out what the server does not do: fosite would make refresh tokens for a client that may have them.
+// GetGrantTypes leaves out what the server does not do. fosite makes a refresh token for every code of a client that may use them.
 func (c fositeClient) GetGrantTypes() fosite.Arguments {
 	var types fosite.Arguments
 	for _, t := range supportedGrants() {

@@ -56,11 +56,12 @@ type ConsentView struct {
 	Details []rar.Detail
 	// MustConfirm says that something about every topic is asked for, which takes a confirmation.
 	MustConfirm bool
-	// Lifetime is how long a token lives.
-	Lifetime time.Duration
+	// Lifetime is how long a token lives, and Renewable how long the client can renew it without asking again; 0: not at all.
+	Lifetime  time.Duration
+	Renewable time.Duration
 }
 
-// ConsentView returns the consent page of an interaction. Errors: ErrInteraction, ErrForeignBrowser, a failure; and, where
+// ConsentView returns the consent page of an interaction. Errors: those of LoginView; and, where
 // Authorize knows what to do, ErrSignedOut or an *OAuthError.
 func (s *Server) ConsentView(ctx context.Context, interaction string, browser Browser) (ConsentView, error) {
 	p, err := s.interaction(ctx, interaction, browser)
@@ -72,7 +73,7 @@ func (s *Server) ConsentView(ctx context.Context, interaction string, browser Br
 		return ConsentView{}, err
 	}
 	hub, _ := s.resource(p.request.Resource) // toConsent found it
-	return ConsentView{
+	view := ConsentView{
 		Interaction:    interaction,
 		FormToken:      s.formToken(p),
 		Username:       who.account.Username,
@@ -83,7 +84,11 @@ func (s *Server) ConsentView(ctx context.Context, interaction string, browser Br
 		Details:        granted.details,
 		MustConfirm:    granted.everything(),
 		Lifetime:       s.options.AccessTokenTTL,
-	}, nil
+	}
+	if mayUse(p.client, GrantRefreshToken) {
+		view.Renewable = s.options.RefreshAbsolute
+	}
+	return view, nil
 }
 
 // Consent takes the answer of a posted form; what comes next, Authorize says. Errors: those of ConsentView, ErrFormToken,
@@ -144,7 +149,7 @@ func (s *Server) toConsent(ctx context.Context, p pending) (*signedIn, decision,
 	if who == nil {
 		return nil, decision{}, ErrSignedOut
 	}
-	granted, err := s.decide(ctx, p, who.account)
+	granted, err := s.decidePending(ctx, p, who.account)
 	return who, granted, err
 }
 

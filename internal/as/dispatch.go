@@ -35,7 +35,7 @@ type Step struct {
 	Location string
 	// Interaction identifies the interaction of the other steps.
 	Interaction string
-	// Browser is what the cookie is to hold; it is set on steps that ask something.
+	// Browser is what the cookie is to hold from now on. The zero value leaves it as it is.
 	Browser Browser
 }
 
@@ -44,6 +44,8 @@ type pending struct {
 	request authorization
 	client  store.Client
 	browser Browser
+	// pushedHash is the pushed request that this one came as; empty: it came through the browser.
+	pushedHash string
 	// id and stored are the interaction, once there is one.
 	id     string
 	stored *store.Interaction
@@ -76,7 +78,7 @@ func (s *Server) dispatch(ctx context.Context, p pending) (Step, error) {
 		}
 		return s.ask(ctx, p, StepLogin)
 	}
-	granted, err := s.decide(ctx, p, who.account)
+	granted, err := s.decidePending(ctx, p, who.account)
 	if err != nil {
 		return s.nothingToGrant(ctx, p, err)
 	}
@@ -136,44 +138,52 @@ func (d decision) everything() bool {
 	})
 }
 
-// decide returns what the request gets for this account, or why it gets nothing, as an *OAuthError.
-func (s *Server) decide(ctx context.Context, p pending, account store.Account) (decision, error) {
+// fits refuses what is too long for a token.
+func (d decision) fits() error {
+	if len(rar.Encode(d.details)) > maxGrantBytes {
+		return refuse(CodeInvalidDetails, "The authorization details are too long for a token; ask for fewer topics.")
+	}
+	return nil
+}
+
+// decidePending returns what an authorization request gets for this account, or why it gets nothing, as an *OAuthError.
+func (s *Server) decidePending(ctx context.Context, p pending, account store.Account) (decision, error) {
 	hub, ok := s.resource(p.request.Resource)
 	if !ok {
 		return decision{}, badTarget()
 	}
-	c := s.ceiling(ctx, p.client, account, hub)
-	var granted decision
+	asked := wishes{scopes: p.request.Scopes}
 	if p.request.Details != nil {
-		wanted, err := rar.Parse(p.request.Details, rar.DefaultLimits())
-		if err != nil {
+		var err error
+		if asked.details, err = rar.Parse(p.request.Details, rar.DefaultLimits()); err != nil {
 			return decision{}, fmt.Errorf("read stored details: %w", err)
 		}
-		if granted.details, err = rar.Narrow(wanted, c.details, hub.compiler, c.excess); err != nil {
+	}
+	granted, err := s.decide(ctx, p.client, account, hub, asked)
+	if err != nil {
+		return decision{}, err
+	}
+	return granted, granted.fits()
+}
+
+// decide returns what wishes are granted to an account through a client, or why nothing is, as an *OAuthError.
+func (s *Server) decide(ctx context.Context, client store.Client, account store.Account, hub hubResource, asked wishes) (decision, error) {
+	c := s.ceiling(ctx, client, account, hub)
+	var granted decision
+	if asked.details != nil {
+		var err error
+		if granted.details, err = rar.Narrow(asked.details, c.details, hub.compiler, c.excess); err != nil {
 			return decision{}, accessDenied().because(err)
 		}
 	}
-	// A scope is a name for what the server gives, so the account's part of it is the right answer (RFC 6749 section 3.3).
-	for _, scope := range p.request.Scopes {
-		template := s.expand(ctx, s.options.Scopes[scope], variables(p.client, account), slog.String("scope", scope))
-		part, err := rar.Narrow(template, c.details, hub.compiler, rar.Trim)
-		switch {
-		case errors.Is(err, rar.ErrNothingLeft):
-		case err != nil:
-			return decision{}, fmt.Errorf("narrow scope: %w", err)
-		default:
-			granted.details = append(granted.details, part...)
-			granted.scopes = append(granted.scopes, scope)
-		}
+	if err := s.addScopes(ctx, &granted, asked.scopes, c.details, hub, variables(client, account)); err != nil {
+		return decision{}, err
 	}
-	if p.request.Details == nil && len(p.request.Scopes) == 0 {
+	if asked.none() {
 		granted.details = c.unasked
 	}
-	switch {
-	case len(granted.details) == 0:
+	if len(granted.details) == 0 {
 		return decision{}, accessDenied()
-	case len(rar.Encode(granted.details)) > maxGrantBytes:
-		return decision{}, refuse(CodeInvalidDetails, "The authorization details are too long for a token; ask for fewer topics.")
 	}
 	return granted, nil
 }
@@ -192,11 +202,11 @@ func (s *Server) refused(ctx context.Context, a authorization, err error) (Step,
 			oe = refuse(CodeTemporarilyUnavailable, "The server is busy; try again.").because(err)
 		}
 		s.logger.LogAttrs(ctx, slog.LevelError, "authorization failed",
-			slog.String("client_id", a.ClientID), slog.String("error", err.Error()))
+			slog.String("client_id", a.ClientID), slog.String("error", causes(err)))
 	} else {
-		attrs := []slog.Attr{slog.String("client_id", a.ClientID), slog.String("code", string(oe.Code))}
+		attrs := []slog.Attr{slog.String("client_id", a.ClientID), slog.String("oauth_error", string(oe.Code))}
 		if oe.cause != nil {
-			attrs = append(attrs, slog.String("error", oe.cause.Error()))
+			attrs = append(attrs, slog.String("error", causes(oe.cause)))
 		}
 		s.logger.LogAttrs(ctx, slog.LevelInfo, "authorization refused", attrs...)
 	}
@@ -214,14 +224,18 @@ func (s *Server) ask(ctx context.Context, p pending, kind StepKind) (Step, error
 	return Step{Kind: kind, Interaction: p.id, Browser: p.browser}, nil
 }
 
-// finish takes the interaction out of the store. Of two requests that end the same one, the second gets ErrInteraction.
+// finish takes the interaction, and the pushed request it came from, out of the store. Of two requests that end the same one, the
+// second gets ErrInteraction.
 func (s *Server) finish(ctx context.Context, p pending) error {
-	if p.stored == nil {
-		return nil
-	}
-	err := s.store.FinishInteraction(ctx, p.stored.IDHash)
+	var err error
 	switch {
-	case errors.Is(err, store.ErrNotFound):
+	case p.stored != nil:
+		err = s.store.FinishInteraction(ctx, p.stored.IDHash)
+	case p.pushedHash != "":
+		err = s.store.UsePushedRequest(ctx, p.pushedHash)
+	}
+	switch {
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConsumed):
 		return ErrInteraction
 	case err != nil:
 		return fmt.Errorf("finish interaction: %w", err)
@@ -245,6 +259,7 @@ func (s *Server) begin(ctx context.Context, p pending) (pending, error) {
 		BindingHash: hashSecret(p.browser.Binding),
 		Issuer:      s.options.Issuer,
 		ClientID:    p.client.ID,
+		PushedHash:  p.pushedHash,
 		Request:     encoded,
 		CreatedAt:   now,
 		ExpiresAt:   now.Add(s.options.InteractionTTL),

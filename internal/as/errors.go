@@ -3,6 +3,7 @@ package as
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/ory/fosite"
 
@@ -94,8 +95,9 @@ var (
 )
 
 // Refusals with more than one cause: what a client is told must not tell them apart.
-func badCode() *OAuthError {
-	return refuse(CodeInvalidGrant, "The authorization code is unknown, expired, used, or was issued for another request.")
+func badGrant() *OAuthError {
+	return refuse(CodeInvalidGrant,
+		"The code or refresh token is unknown, expired, used or revoked, or was issued to another client or for another request.")
 }
 
 func badClient() *OAuthError { return refuse(CodeInvalidClient, "Client authentication failed.") }
@@ -126,13 +128,13 @@ func tokenError(err error) *OAuthError {
 	switch {
 	case errors.Is(err, store.ErrConsumed), errors.Is(err, store.ErrRevoked), errors.Is(err, store.ErrNotFound),
 		errors.Is(err, fosite.ErrInvalidatedAuthorizeCode), errors.Is(err, fosite.ErrTokenExpired):
-		return badCode().because(err)
+		return badGrant().because(err)
 	case errors.Is(err, store.ErrUnavailable):
 		return refuse(CodeTemporarilyUnavailable, "The server is busy; try again.").because(err)
 	}
 	switch Code(fosite.ErrorToRFC6749Error(err).ErrorField) {
 	case CodeInvalidGrant:
-		return badCode().because(err)
+		return badGrant().because(err)
 	case CodeInvalidRequest:
 		return refuse(CodeInvalidRequest, "The request is incomplete or malformed.").because(err)
 	case CodeUnauthorizedClient:
@@ -140,4 +142,15 @@ func tokenError(err error) *OAuthError {
 	default:
 		return refuse(CodeServerError, "The server could not complete the request.").because(err)
 	}
+}
+
+// causes spells an error out for the log: fosite's name a code, and keep to themselves what they wrap.
+func causes(err error) string {
+	text := err.Error()
+	for err = errors.Unwrap(err); err != nil; err = errors.Unwrap(err) {
+		if more := err.Error(); !strings.Contains(text, more) {
+			text += ": " + more
+		}
+	}
+	return text
 }

@@ -44,6 +44,10 @@ func (s *Server) interaction(ctx context.Context, id string, browser Browser) (p
 	if p.client, err = s.client(ctx, stored.ClientID); err != nil {
 		return pending{}, err
 	}
+	var ok bool // the redirect URI may have been taken from the client since
+	if _, p.request.RegisteredURI, ok = matchRedirect(p.request.RedirectURI, p.client.RedirectURIs); !ok {
+		return pending{}, ErrRedirectURI
+	}
 	return p, nil
 }
 

@@ -17,6 +17,7 @@ func (s *Server) issue(ctx context.Context, p pending, who *signedIn, granted de
 	if err := s.finish(ctx, p); err != nil {
 		return Step{}, err
 	}
+	now := time.Now()
 	grant := store.Grant{
 		ID:        newID("g_"),
 		Issuer:    s.options.Issuer,
@@ -25,11 +26,13 @@ func (s *Server) issue(ctx context.Context, p pending, who *signedIn, granted de
 		SessionID: who.session.SessionID,
 		Resource:  p.request.Resource,
 		Details:   rar.Encode(granted.details),
-		CreatedAt: time.Now(),
-		// Its last token begins when the code ends.
-		ExpiresAt: time.Now().Add(codeTTL + s.options.AccessTokenTTL),
+		CreatedAt: now,
+		ExpiresAt: now.Add(s.grantTTL(p.client)),
 	}
 	code, err := s.newCode(ctx, p, who, grant, granted.scopes)
+	if errors.Is(err, store.ErrRevoked) { // the client was deleted, the account disabled or the session ended at this moment
+		return s.refused(ctx, p.request, accessDenied().because(err))
+	}
 	if err != nil {
 		return s.refused(ctx, p.request, fmt.Errorf("issue code: %w", err))
 	}
@@ -38,6 +41,14 @@ func (s *Server) issue(ctx context.Context, p pending, who *signedIn, granted de
 		Details: map[string]string{"grant_id": grant.ID, "resource": grant.Resource},
 	})
 	return s.answer(p.request, url.Values{"code": {code}}), nil
+}
+
+// grantTTL is how long a grant lives. Without refresh tokens its last token begins, at the latest, when the code ends.
+func (s *Server) grantTTL(client store.Client) time.Duration {
+	if mayUse(client, GrantRefreshToken) {
+		return s.options.RefreshAbsolute
+	}
+	return codeTTL + s.options.AccessTokenTTL
 }
 
 // newCode has fosite make the code. fosite judges the request once more, as a second pair of eyes; it gets the registered
@@ -75,6 +86,7 @@ func (s *Server) newCode(ctx context.Context, p pending, who *signedIn, grant st
 		Resource:  p.request.Resource,
 		Scopes:    scopes,
 		Granted:   grant.Details,
+		EndsAt:    grant.ExpiresAt,
 	})
 	if err != nil {
 		return "", fmt.Errorf("make code: %w", err)
@@ -83,20 +95,6 @@ func (s *Server) newCode(ctx context.Context, p pending, who *signedIn, grant st
 		return "", fmt.Errorf("store grant: %w", err)
 	}
 	return response.GetCode(), nil
-}
-
-// codeReused revokes the grant of a code that came again long after its redemption: somebody else may have used it first
-// (RFC 6749 section 4.1.2).
-func (s *Server) codeReused(ctx context.Context, code store.Code, sess *session) error {
-	err := s.store.RevokeGrant(ctx, code.GrantID, time.Now())
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("revoke grant: %w", err)
-	}
-	s.audit(ctx, store.AuditRecord{
-		Event: EventCodeReused, Actor: code.ClientID, Subject: sess.Subject, Client: code.ClientID,
-		Details: map[string]string{"grant_id": code.GrantID},
-	})
-	return nil
 }
 
 func (s *Server) fositeClient(c store.Client) fositeClient {

@@ -35,7 +35,8 @@ type LoginForm struct {
 	From netip.Addr
 }
 
-// LoginView returns the sign-in page of an interaction. Errors: ErrInteraction, ErrForeignBrowser, or a failure.
+// LoginView returns the sign-in page of an interaction. Errors: ErrInteraction, ErrForeignBrowser, ErrClient or ErrRedirectURI when the
+// client has changed since, or a failure.
 func (s *Server) LoginView(ctx context.Context, interaction string, browser Browser) (LoginView, error) {
 	p, err := s.interaction(ctx, interaction, browser)
 	if err != nil {

@@ -15,9 +15,13 @@ import (
 const (
 	PathAuthorize = "/authorize"
 	PathToken     = "/token"
+	PathPush      = "/par"
+	PathRevoke    = "/revoke"
 	PathJWKS      = "/jwks.json"
 	PathLogin     = "/login"
 	PathConsent   = "/consent"
+	// PathRevocations is the log of revocations, for the hubs whose session brokers are clients here.
+	PathRevocations = "/revocations"
 )
 
 // endpoint returns the URL of an endpoint.
@@ -49,6 +53,8 @@ type metadata struct {
 	Issuer                string   `json:"issuer"`
 	AuthorizationEndpoint string   `json:"authorization_endpoint"`
 	TokenEndpoint         string   `json:"token_endpoint"`
+	PushEndpoint          string   `json:"pushed_authorization_request_endpoint"`
+	RevocationEndpoint    string   `json:"revocation_endpoint"`
 	JWKSURI               string   `json:"jwks_uri"`
 	ResponseTypes         []string `json:"response_types_supported"`
 	ResponseModes         []string `json:"response_modes_supported"`
@@ -56,11 +62,14 @@ type metadata struct {
 	ChallengeMethods      []string `json:"code_challenge_methods_supported"`
 	AuthMethods           []string `json:"token_endpoint_auth_methods_supported"`
 	AuthAlgorithms        []string `json:"token_endpoint_auth_signing_alg_values_supported"`
+	RevocationMethods     []string `json:"revocation_endpoint_auth_methods_supported"`
+	RevocationAlgorithms  []string `json:"revocation_endpoint_auth_signing_alg_values_supported"`
 	Scopes                []string `json:"scopes_supported,omitempty"`
 	DetailTypes           []string `json:"authorization_details_types_supported"`
 	IssuerInResponse      bool     `json:"authorization_response_iss_parameter_supported"`
 	RequestParameter      bool     `json:"request_parameter_supported"`
-	RequestURIParameter   bool     `json:"request_uri_parameter_supported"` // absent would mean true
+	RequestURIParameter   bool     `json:"request_uri_parameter_supported"` // absent would mean true; pushed ones are another matter
+	PushRequired          bool     `json:"require_pushed_authorization_requests"`
 	ProtectedResources    []string `json:"protected_resources"`
 }
 
@@ -72,13 +81,17 @@ func (s *Server) buildMetadata() ([]byte, error) {
 		Issuer:                s.options.Issuer,
 		AuthorizationEndpoint: s.endpoint(PathAuthorize),
 		TokenEndpoint:         s.endpoint(PathToken),
+		PushEndpoint:          s.endpoint(PathPush),
+		RevocationEndpoint:    s.endpoint(PathRevoke),
 		JWKSURI:               s.endpoint(PathJWKS),
 		ResponseTypes:         []string{"code"},
 		ResponseModes:         []string{"query"},
 		GrantTypes:            supportedGrants(),
 		ChallengeMethods:      []string{"S256"},
-		AuthMethods:           []string{AuthNone, AuthPrivateKeyJWT},
+		AuthMethods:           supportedAuthMethods(),
 		AuthAlgorithms:        assertionAlgorithms(),
+		RevocationMethods:     supportedAuthMethods(),
+		RevocationAlgorithms:  assertionAlgorithms(),
 		Scopes:                slices.Sorted(maps.Keys(s.options.Scopes)),
 		DetailTypes:           []string{rar.DetailType},
 		IssuerInResponse:      true,

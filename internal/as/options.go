@@ -21,6 +21,10 @@ const (
 	DefaultInteractionTTL = 30 * time.Minute
 	// DefaultBrowserSessionTTL is how long a browser stays signed in.
 	DefaultBrowserSessionTTL = 12 * time.Hour
+	// DefaultRefreshIdle is how long a refresh token may go unused.
+	DefaultRefreshIdle = 24 * time.Hour
+	// DefaultRefreshAbsolute is how long a grant can be refreshed at all.
+	DefaultRefreshAbsolute = 14 * 24 * time.Hour
 )
 
 // ErrOptions is returned, wrapped with every fault found, for options that cannot work.
@@ -39,7 +43,8 @@ type Resource struct {
 // Missing says what a policy gives to a request that names no authorization details and no known scope.
 type Missing string
 
-// The values of Missing. The zero value means MissingGrantAll for first-party clients (SkipConsent), else MissingDeny.
+// The values of Missing. The zero value means MissingGrantAll for first-party clients (SkipConsent) and for clients that act for
+// themselves (client_credentials), else MissingDeny.
 const (
 	MissingGrantAll Missing = "grant_all"
 	MissingDeny     Missing = "deny"
@@ -76,7 +81,7 @@ type Policy struct {
 	// OnMissingRequest applies to requests that ask for nothing in particular.
 	OnMissingRequest Missing
 	// OnExcess applies to requests that ask for more than the person may have. What the client may never
-	// have, whoever signs in, is refused before sign-in whatever this says.
+	// have, whoever signs in, is refused before sign-in whatever this says, and so is what a client that acts for itself may not have.
 	OnExcess Excess
 }
 
@@ -87,8 +92,8 @@ type Options struct {
 	Issuer string
 	// Resources lists the hubs. A request that names none gets the only one, and is refused when there are several.
 	Resources []Resource
-	// Clients are set by configuration: New writes them into the store, marked Static, and deletes the
-	// static clients that are no longer listed. Servers that share a store must share this list.
+	// Clients are set by configuration: New writes them into the store, marked Static, and deletes the static clients that are no longer
+	// listed, with their grants and tokens. Servers that share a store must share this list.
 	Clients []store.Client
 	// Policies and Scopes decide what is granted. A scope stands for a list of details (templates too), for
 	// clients that cannot send any; unknown scopes are ignored.
@@ -102,6 +107,10 @@ type Options struct {
 	AccessTokenTTL    time.Duration
 	InteractionTTL    time.Duration
 	BrowserSessionTTL time.Duration
+	// RefreshIdle is how long a refresh token may go unused; each use begins the time anew. RefreshAbsolute is when the grant
+	// ends whatever was used: no token of it lives longer.
+	RefreshIdle     time.Duration
+	RefreshAbsolute time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -113,6 +122,8 @@ func (o Options) withDefaults() Options {
 	set(&o.AccessTokenTTL, DefaultAccessTokenTTL)
 	set(&o.InteractionTTL, DefaultInteractionTTL)
 	set(&o.BrowserSessionTTL, DefaultBrowserSessionTTL)
+	set(&o.RefreshIdle, DefaultRefreshIdle)
+	set(&o.RefreshAbsolute, DefaultRefreshAbsolute)
 	o.Resources = slices.Clone(o.Resources)
 	for i := range o.Resources {
 		r := &o.Resources[i]
@@ -132,7 +143,7 @@ func (o Options) Validate() error {
 	if err := checkIssuer(o.Issuer); err != nil {
 		faults = append(faults, fmt.Errorf("issuer: %w", err))
 	}
-	for _, ttl := range []time.Duration{o.AccessTokenTTL, o.InteractionTTL, o.BrowserSessionTTL} {
+	for _, ttl := range []time.Duration{o.AccessTokenTTL, o.InteractionTTL, o.BrowserSessionTTL, o.RefreshIdle, o.RefreshAbsolute} {
 		if ttl < 0 || (ttl > 0 && ttl < time.Second) {
 			faults = append(faults, fmt.Errorf("lifetimes: %v is too short", ttl))
 		}

@@ -185,6 +185,127 @@ func TestPin_aLostRaceIsAServerErrorWithItsCause(t *testing.T) {
 	}
 }
 
+// refreshing is a fosite with its own handler of refresh tokens, and the first one of a client that may use them.
+func refreshing(t *testing.T, change func(*fosite.Config)) (l pinned, first string) {
+	t.Helper()
+	config := &fosite.Config{GlobalSecret: make([]byte, 32), RefreshTokenScopes: []string{}, ScopeStrategy: fosite.ExactScopeStrategy}
+	if change != nil {
+		change(config)
+	}
+	st := storage.NewMemoryStore()
+	st.Clients["public"] = &fosite.DefaultClient{
+		ID: "public", Public: true, RedirectURIs: []string{"https://app.example/cb"}, GrantTypes: []string{"authorization_code", "refresh_token"},
+		Scopes: []string{"a", "b"},
+	}
+	config.ClientAuthenticationStrategy = func(context.Context, *http.Request, url.Values) (fosite.Client, error) {
+		return st.Clients["public"], nil
+	}
+	l = pinned{store: st, p: compose.Compose(config, st, compose.NewOAuth2HMACStrategy(config),
+		compose.OAuth2AuthorizeExplicitFactory, compose.OAuth2RefreshTokenGrantFactory)}
+	q := l.query("public")
+	q.Set("scope", "a b")
+	ar, err := l.authorize(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ar.GrantScope("a")
+	ar.GrantScope("b")
+	response, err := l.p.NewAuthorizeResponse(context.Background(), ar, &fosite.DefaultSession{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := l.exchange(url.Values{"grant_type": {"authorization_code"}, "code": {response.GetCode()}, "redirect_uri": {"https://app.example/cb"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _ = answer.GetExtra("refresh_token").(string)
+	return l, first
+}
+
+func (l pinned) exchange(form url.Values) (fosite.AccessResponder, error) {
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/token", strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	ar, err := l.p.NewAccessRequest(context.Background(), r, &fosite.DefaultSession{})
+	if err != nil {
+		return nil, err
+	}
+	return l.p.NewAccessResponse(context.Background(), ar)
+}
+
+func TestPin_aCodeGivesARefreshTokenToClientsThatMayUseThem(t *testing.T) {
+	if _, first := refreshing(t, nil); first == "" {
+		t.Error("no refresh token without a scope")
+	}
+	if _, first := refreshing(t, func(c *fosite.Config) { c.RefreshTokenScopes = nil }); first != "" {
+		t.Error("nil scopes no longer mean offline_access")
+	}
+}
+
+func TestPin_itsOwnRefreshRotatesForEverybodyAndKnowsNoGrace(t *testing.T) {
+	l, first := refreshing(t, nil)
+	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {first}, "scope": {"a"}}
+	answer, err := l.exchange(form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, _ := answer.GetExtra("refresh_token").(string)
+	if second == first {
+		t.Error("it does not rotate any more")
+	}
+	if scopes := answer.ToMap()["scope"]; scopes != "a b" {
+		t.Errorf("it narrows scopes now: %v", scopes)
+	}
+	if _, err := l.exchange(form); !errors.Is(err, fosite.ErrInvalidGrant) {
+		t.Errorf("a repeat at once: %v", err)
+	}
+	if _, err := l.exchange(url.Values{"grant_type": {"refresh_token"}, "refresh_token": {second}}); err == nil {
+		t.Error("a repeat at once no longer costs the family")
+	}
+}
+
+// countingHandler counts what is asked of it.
+type countingHandler struct {
+	log  *[]string
+	name string
+}
+
+func (countingHandler) CanSkipClientAuth(context.Context, fosite.AccessRequester) bool { return false }
+
+func (countingHandler) CanHandleTokenEndpointRequest(context.Context, fosite.AccessRequester) bool {
+	return true
+}
+
+func (h countingHandler) HandleTokenEndpointRequest(context.Context, fosite.AccessRequester) error {
+	*h.log = append(*h.log, "handle "+h.name)
+	return nil
+}
+
+func (h countingHandler) PopulateTokenEndpointResponse(_ context.Context, _ fosite.AccessRequester, r fosite.AccessResponder) error {
+	*h.log = append(*h.log, "populate "+h.name)
+	r.SetAccessToken("x")
+	r.SetTokenType("x")
+	return nil
+}
+
+// lastHandler is a countingHandler of another type.
+type lastHandler struct{ countingHandler }
+
+func TestPin_allHandlersHandleBeforeAnyPopulatesAndASecondOfOneTypeIsDropped(t *testing.T) {
+	var log []string
+	config := &fosite.Config{ClientAuthenticationStrategy: func(context.Context, *http.Request, url.Values) (fosite.Client, error) {
+		return &fosite.DefaultClient{ID: "public"}, nil
+	}}
+	handler := func(h any) compose.Factory { return func(fosite.Configurator, any, any) any { return h } }
+	l := pinned{p: compose.Compose(config, storage.NewMemoryStore(), nil,
+		handler(countingHandler{&log, "first"}), handler(countingHandler{&log, "second"}), handler(lastHandler{countingHandler{&log, "last"}}))}
+	if _, err := l.exchange(url.Values{"grant_type": {"x"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(log, ", "); got != "handle first, handle last, populate first, populate last" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestPin_onlyTheFirst32BytesOfASecretCount(t *testing.T) {
 	long := append(make([]byte, 32), 'x')
 	code, _, err := (&hmac.HMACStrategy{Config: &fosite.Config{GlobalSecret: long}}).Generate(context.Background())

@@ -46,6 +46,7 @@ type ceiling struct {
 func (s *Server) ceiling(ctx context.Context, client store.Client, account store.Account, hub hubResource) ceiling {
 	c := ceiling{excess: rar.Trim}
 	v := variables(client, account)
+	itself := account.ID == client.ID // no client's identifier is an account's
 	applies := false
 	for _, p := range s.options.Policies {
 		if !p.When.client(client, hub.ID) || !p.When.account(account) {
@@ -54,10 +55,10 @@ func (s *Server) ceiling(ctx context.Context, client store.Client, account store
 		applies = true
 		details := s.expand(ctx, p.Grant, v, slog.String("policy", p.ID))
 		c.details = append(c.details, details...)
-		if p.missing(client) == MissingGrantAll {
+		if p.missing(client, itself) == MissingGrantAll {
 			c.unasked = append(c.unasked, details...)
 		}
-		if p.OnExcess != ExcessTrim {
+		if p.OnExcess != ExcessTrim || itself { // which has nobody's rights but its own, and knows them
 			c.excess = rar.Deny
 		}
 	}
@@ -103,11 +104,11 @@ func (w When) account(a store.Account) bool {
 		(len(w.Users) == 0 || slices.Contains(w.Users, a.Username))
 }
 
-func (p Policy) missing(c store.Client) Missing {
+func (p Policy) missing(c store.Client, itself bool) Missing {
 	if p.OnMissingRequest != "" {
 		return p.OnMissingRequest
 	}
-	if c.SkipConsent {
+	if c.SkipConsent || itself {
 		return MissingGrantAll
 	}
 	return MissingDeny

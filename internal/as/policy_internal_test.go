@@ -26,8 +26,14 @@ func policyServer(t *testing.T, policies ...Policy) (*Server, hubResource) {
 		t.Fatal(err)
 	}
 	hub := hubResource{Resource: Resource{ID: testHub, HubURL: testHub}, compiler: compiler}
-	s := &Server{options: Options{Policies: policies}, resources: []hubResource{hub}, logger: slog.New(slog.DiscardHandler)}
+	s := policyServerOf(hub, store.Account{})
+	s.options.Policies = policies
 	return s, hub
+}
+
+// policyServerOf is a server with one resource and one account.
+func policyServerOf(hub hubResource, account store.Account) *Server {
+	return &Server{resources: []hubResource{hub}, store: oneAccount{account: account}, logger: slog.New(slog.DiscardHandler)}
 }
 
 func TestCeiling(t *testing.T) {

@@ -29,23 +29,27 @@ func newProvider(s *Server, secret [32]byte) fosite.OAuth2Provider {
 		EnablePKCEPlainChallengeMethod: false,
 		AudienceMatchingStrategy:       fosite.ExactAudienceMatchingStrategy,
 		ScopeStrategy:                  fosite.ExactScopeStrategy,
-		RefreshTokenScopes:             []string{},
+		RefreshTokenScopes:             []string{}, // no scope is needed for one; nil would mean offline_access
 		OmitRedirectScopeParam:         true,
 		SanitationWhiteList:            []string{"code", "redirect_uri"}, // without redirect_uri it is not compared at redemption
 		ClientAuthenticationStrategy:   authenticatedClient,
 		TokenURL:                       s.endpoint(PathToken),
 	}
 	codes := oauth2.NewHMACSHAStrategyUnPrefixed(&hmac.HMACStrategy{Config: config}, config)
+	tokens := accessTokens{server: s}
 	return compose.Compose(config, storage{server: s},
-		strategy{accessTokens: accessTokens{server: s}, RefreshTokenStrategy: codes, AuthorizeCodeStrategy: codes},
+		strategy{accessTokens: tokens, RefreshTokenStrategy: refreshTokens{}, AuthorizeCodeStrategy: codes},
 		compose.OAuth2AuthorizeExplicitFactory,
 		compose.OAuth2PKCEFactory, // after the one above: it needs the code
+		func(fosite.Configurator, any, any) any {
+			return ownGrants{server: s, storage: storage{server: s}, tokens: tokens}
+		},
 		// Last, so that it sees the session as the others leave it.
 		func(fosite.Configurator, any, any) any { return detailsHandler{server: s} },
 	)
 }
 
-// strategy makes tokens: access tokens are ours, the other kinds are fosite's random strings with an HMAC.
+// strategy makes tokens: access and refresh tokens are ours, codes are fosite's random strings with an HMAC.
 type strategy struct {
 	accessTokens
 	oauth2.RefreshTokenStrategy

@@ -24,7 +24,7 @@ const (
 	sweepLimit = 5000
 )
 
-// Dependencies is what a Server needs from the rest of the program. All are required, except Logger.
+// Dependencies is what a Server needs from the rest of the program. All are required, except Revoked and Logger.
 type Dependencies struct {
 	// Store keeps clients, accounts, interactions, grants and the audit trail.
 	Store store.Store
@@ -35,6 +35,9 @@ type Dependencies struct {
 	// Secret authenticates authorization codes and forms: 32 random bytes, the same in every process of the issuer and
 	// after a restart.
 	Secret [32]byte
+	// Revoked is called after each revocation that this server wrote, so that who follows the log can look at once. It must
+	// return without waiting. Nil: nobody is told.
+	Revoked func()
 	// Logger gets failures and refusals, without secrets. Nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -46,16 +49,20 @@ type Server struct {
 	store     store.Store
 	accounts  *account.Service
 	keys      *keyring.Ring
+	revoked   func()
 	logger    *slog.Logger
 	provider  fosite.OAuth2Provider
 	formKey   [sha256.Size]byte
-	metadata  []byte
-	origins   origins
-	noise     *rate.Limiter
+	// refreshKey derives refresh tokens from their predecessors.
+	refreshKey [sha256.Size]byte
+	metadata   []byte
+	origins    origins
+	noise      *rate.Limiter
 }
 
-// New checks the options, writes the configured clients into the store and returns the server. Errors wrap ErrOptions when
-// the options are at fault.
+// New checks the options, writes the configured clients into the store and returns the server. Clients that were configured before
+// and are no longer are deleted, with their grants and tokens. Errors wrap ErrOptions when the options are at fault; then nothing was
+// written.
 func New(ctx context.Context, o Options, d Dependencies) (*Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -66,8 +73,11 @@ func New(ctx context.Context, o Options, d Dependencies) (*Server, error) {
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}
+	if d.Revoked == nil {
+		d.Revoked = func() {}
+	}
 	s := &Server{
-		options: o.withDefaults(), store: d.Store, accounts: d.Accounts, keys: d.Keys, logger: d.Logger,
+		options: o.withDefaults(), store: d.Store, accounts: d.Accounts, keys: d.Keys, revoked: d.Revoked, logger: d.Logger,
 		noise: rate.NewLimiter(rate.Every(noiseEvery), noiseBurst),
 	}
 	for _, r := range s.options.Resources {
@@ -85,6 +95,7 @@ func New(ctx context.Context, o Options, d Dependencies) (*Server, error) {
 		return nil, err
 	}
 	s.formKey = deriveKey(d.Secret, "cinnabar forms of "+o.Issuer)
+	s.refreshKey = deriveKey(d.Secret, "cinnabar refresh tokens of "+o.Issuer)
 	s.provider = newProvider(s, deriveKey(d.Secret, "cinnabar codes of "+o.Issuer))
 	if err := s.syncClients(ctx); err != nil {
 		return nil, err

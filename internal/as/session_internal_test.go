@@ -2,6 +2,7 @@ package as
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,22 +14,22 @@ import (
 
 func TestSession(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	stored, err := json.Marshal(&session{Subject: "u_1", Username: "ann", Resource: "r", Granted: json.RawMessage(`[]`), CodeExpiresAt: at, tokenID: "lost", expiresAt: at})
+	stored, err := json.Marshal(&session{Subject: "u_1", Username: "ann", Resource: "r", Granted: json.RawMessage(`[]`), CodeExpiresAt: at, issuing: issuing{tokenID: "lost", expiresAt: at, refreshToken: "rt_lost"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Run("hydrating replaces what is stored and leaves the token's part", func(t *testing.T) {
-		s := &session{Subject: "other", Scopes: []string{"x"}, tokenID: "jti", expiresAt: at.Add(time.Hour), effective: []rar.Detail{{}}}
+		s := &session{Subject: "other", Scopes: []string{"x"}, issuing: issuing{tokenID: "jti", expiresAt: at.Add(time.Hour), details: []rar.Detail{{}}}}
 		if err := s.hydrate(stored); err != nil {
 			t.Fatal(err)
 		}
-		if s.Subject != "u_1" || s.Scopes != nil || s.tokenID != "jti" || !s.expiresAt.Equal(at.Add(time.Hour)) || len(s.effective) != 1 || !s.CodeExpiresAt.Equal(at) {
+		if s.Subject != "u_1" || s.Scopes != nil || s.issuing.tokenID != "jti" || !s.issuing.expiresAt.Equal(at.Add(time.Hour)) || len(s.issuing.details) != 1 || !s.CodeExpiresAt.Equal(at) {
 			t.Errorf("session: %+v", s)
 		}
 	})
 	t.Run("what belongs to one token is not stored", func(t *testing.T) {
 		s := &session{}
-		if err := s.hydrate(stored); err != nil || s.tokenID != "" || !s.expiresAt.IsZero() {
+		if err := s.hydrate(stored); err != nil || s.issuing.tokenID != "" || !s.issuing.expiresAt.IsZero() || strings.Contains(string(stored), "lost") {
 			t.Errorf("session: %+v, %v", s, err)
 		}
 	})

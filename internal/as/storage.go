@@ -23,7 +23,7 @@ const reuseGrace = 10 * time.Second
 // errNotStored says that fosite asked for a kind of record that this server does not keep.
 var errNotStored = errors.New("as: not stored")
 
-// storage shows the store to fosite. fosite writes a code and its PKCE challenge, or a used code and a token, in
+// storage shows the store to fosite. fosite writes a code and its PKCE challenge, or a used code and the tokens for it, in
 // several calls; storage collects them in a unit of work that the store commits in one transaction.
 type storage struct {
 	server *Server
@@ -39,9 +39,17 @@ var (
 
 // work is what one request is about to write. It belongs to that request's goroutine.
 type work struct {
-	code     store.Code
-	redeemed string // signature of the code that is being used
-	token    store.IssuedToken
+	// code is a code that is being made.
+	code store.Code
+	// redeems is the signature of a code, or refreshes the ID of a refresh token, that is being used. Neither: nothing is.
+	redeems, refreshes string
+	// refresh is a refresh token that is being made: for a code, or in the place of the one that is used.
+	refresh *store.RefreshToken
+	// idleEnd is until when a refresh token that stays may be used next.
+	idleEnd time.Time
+	token   store.IssuedToken
+	// recorded says that the token is in the store, so that it may be handed out.
+	recorded bool
 }
 
 type workKey struct{}
@@ -60,21 +68,36 @@ func workOf(ctx context.Context) (*work, error) {
 	return w, nil
 }
 
-// BeginTX implements fosite's Transactional.
+// BeginTX implements fosite's Transactional. The unit of work began with the request.
 func (storage) BeginTX(ctx context.Context) (context.Context, error) {
-	ctx, _ = withWork(ctx)
-	return ctx, nil
+	_, err := workOf(ctx)
+	return ctx, err
 }
 
-// Commit redeems the code and records the token, together. Of concurrent redemptions all but one fail here.
+// Commit is where every token is recorded, together with the use of what it is issued for. Of concurrent redemptions of a code
+// all but one fail here.
 func (s storage) Commit(ctx context.Context) error {
 	w, err := workOf(ctx)
 	if err != nil {
 		return err
 	}
-	if err := s.server.store.RedeemCode(ctx, w.redeemed, time.Now(), w.token); err != nil {
-		return fmt.Errorf("redeem code: %w", err)
+	now := time.Now()
+	switch {
+	case w.token.ID == "" || w.recorded:
+		return errors.New("as: no token to record")
+	case w.redeems != "":
+		err = s.server.store.RedeemCode(ctx, w.redeems, now, w.token, w.refresh)
+	case w.refreshes != "" && w.refresh != nil:
+		err = s.server.store.RotateRefreshToken(ctx, w.refreshes, now, refreshGrace, *w.refresh, w.token)
+	case w.refreshes != "":
+		err = s.server.store.UseRefreshToken(ctx, w.refreshes, now, w.idleEnd, w.token)
+	default:
+		err = s.server.store.RecordToken(ctx, w.token)
 	}
+	if err != nil {
+		return fmt.Errorf("record token: %w", err)
+	}
+	w.recorded = true
 	return nil
 }
 
@@ -119,9 +142,9 @@ func (s storage) CreateAuthorizeCodeSession(ctx context.Context, signature strin
 	if err != nil {
 		return err
 	}
-	stored, err := json.Marshal(sess)
+	stored, err := sess.encode()
 	if err != nil {
-		return fmt.Errorf("encode session: %w", err)
+		return err
 	}
 	request, err := json.Marshal(codeRecord{
 		RequestedAt: r.GetRequestedAt(),
@@ -176,7 +199,7 @@ func (s storage) GetAuthorizeCodeSession(ctx context.Context, signature string, 
 		return r, nil
 	}
 	if time.Since(code.UsedAt) > reuseGrace {
-		if err := s.server.codeReused(ctx, code, sess); err != nil {
+		if err := s.server.reused(ctx, EventCodeReused, code.ClientID, code.GrantID, sess); err != nil {
 			return nil, err
 		}
 	}
@@ -189,7 +212,7 @@ func (storage) InvalidateAuthorizeCodeSession(ctx context.Context, signature str
 	if err != nil {
 		return err
 	}
-	w.redeemed = signature
+	w.redeems = signature
 	return nil
 }
 
@@ -248,12 +271,14 @@ func (s storage) CreateAccessTokenSession(ctx context.Context, signature string,
 	w.token = store.IssuedToken{
 		ID:        signature,
 		Issuer:    s.server.options.Issuer,
-		GrantID:   r.GetID(),
 		SessionID: sess.SessionID,
 		Subject:   sess.Subject,
 		ClientID:  r.GetClient().GetID(),
-		IssuedAt:  sess.issuedAt,
-		ExpiresAt: sess.expiresAt,
+		IssuedAt:  sess.issuing.issuedAt,
+		ExpiresAt: sess.issuing.expiresAt,
+	}
+	if sess.granted() {
+		w.token.GrantID = r.GetID()
 	}
 	return nil
 }
@@ -266,20 +291,34 @@ func (storage) GetAccessTokenSession(context.Context, string, fosite.Session) (f
 // DeleteAccessTokenSession has nothing to delete.
 func (storage) DeleteAccessTokenSession(context.Context, string) error { return nil }
 
-// CreateRefreshTokenSession is not called: no client may have refresh tokens (fositeClient.GetGrantTypes).
-func (storage) CreateRefreshTokenSession(context.Context, string, string, fosite.Requester) error {
-	return errNotStored
+// CreateRefreshTokenSession notes the first refresh token of a grant in the unit of work. fosite calls it for the code of a client
+// that may use refresh tokens.
+func (s storage) CreateRefreshTokenSession(ctx context.Context, signature, _ string, r fosite.Requester) error {
+	w, err := workOf(ctx)
+	if err != nil {
+		return err
+	}
+	sess, err := sessionOf(r)
+	if err != nil {
+		return err
+	}
+	first, err := s.server.newRefreshToken(signature, r, sess)
+	if err != nil {
+		return err
+	}
+	w.refresh = &first
+	return nil
 }
 
-// GetRefreshTokenSession knows no refresh token.
+// GetRefreshTokenSession is not called: using refresh tokens is not fosite's (grants.go).
 func (storage) GetRefreshTokenSession(context.Context, string, fosite.Session) (fosite.Requester, error) {
 	return nil, fosite.ErrNotFound
 }
 
-// DeleteRefreshTokenSession has nothing to delete.
+// DeleteRefreshTokenSession is not called, see GetRefreshTokenSession.
 func (storage) DeleteRefreshTokenSession(context.Context, string) error { return nil }
 
-// RotateRefreshToken has nothing to rotate.
+// RotateRefreshToken is not called, see GetRefreshTokenSession.
 func (storage) RotateRefreshToken(context.Context, string, string) error { return errNotStored }
 
 // RevokeRefreshToken is called by fosite for every code that comes again. GetAuthorizeCodeSession, which knows when it was

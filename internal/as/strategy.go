@@ -30,31 +30,33 @@ func (a accessTokens) GenerateAccessToken(ctx context.Context, r fosite.Requeste
 	if err != nil {
 		return "", "", err
 	}
-	if len(sess.effective) == 0 {
+	if len(sess.issuing.details) == 0 { // whatever the grant: detailsHandler alone fills this in
 		return "", "", errors.New("as: no details to issue a token for")
 	}
 	id, err := uuid.NewRandom()
 	if err != nil {
 		return "", "", fmt.Errorf("draw jti: %w", err)
 	}
-	sess.tokenID = id.String()
-	sess.issuedAt = time.Now().UTC().Truncate(time.Second)
-	compact, err = a.server.sign(ctx, sess.effective, token.MintClaims{
+	sess.issuing.tokenID = id.String()
+	sess.issuing.issuedAt = time.Now().UTC().Truncate(time.Second)
+	claims := token.MintClaims{
 		Issuer:    a.server.options.Issuer,
 		Subject:   sess.Subject,
 		Audience:  sess.Resource,
 		ClientID:  r.GetClient().GetID(),
-		ID:        sess.tokenID,
-		IssuedAt:  sess.issuedAt,
-		ExpiresAt: sess.expiresAt,
+		ID:        sess.issuing.tokenID,
+		IssuedAt:  sess.issuing.issuedAt,
+		ExpiresAt: sess.issuing.expiresAt,
 		SessionID: sess.SessionID,
-		GrantID:   r.GetID(),
 		Username:  sess.Username,
-	})
-	if err != nil {
+	}
+	if sess.granted() {
+		claims.GrantID = r.GetID()
+	}
+	if compact, err = a.server.sign(ctx, sess.issuing.details, claims); err != nil {
 		return "", "", err
 	}
-	return compact, sess.tokenID, nil
+	return compact, sess.issuing.tokenID, nil
 }
 
 // AccessTokenSignature has no answer: no access token is ever handed back to fosite.

@@ -3,10 +3,10 @@ package as
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +15,9 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/rar"
 )
 
-// TokenRequest is a request to the token endpoint (RFC 6749 section 3.2).
-type TokenRequest struct {
+// ClientRequest is a request to one of the endpoints for clients: token (RFC 6749 section 3.2), pushed authorization requests
+// (RFC 9126 section 2.1), revocation (RFC 7009 section 2.1), and the revocation log.
+type ClientRequest struct {
 	// Form is the body, application/x-www-form-urlencoded.
 	Form string
 	// Basic is the Authorization header, if there is one.
@@ -25,36 +26,27 @@ type TokenRequest struct {
 
 // TokenResponse is a successful answer of the token endpoint (RFC 6749 section 5.1, RFC 9396 section 7).
 type TokenResponse struct {
-	AccessToken string          `json:"access_token"`
-	TokenType   string          `json:"token_type"`
-	ExpiresIn   int64           `json:"expires_in"`
-	Scope       string          `json:"scope,omitempty"`
-	Details     json.RawMessage `json:"authorization_details"`
+	AccessToken  string          `json:"access_token"`
+	TokenType    string          `json:"token_type"`
+	ExpiresIn    int64           `json:"expires_in"` // seconds
+	RefreshToken string          `json:"refresh_token,omitempty"`
+	Scope        string          `json:"scope,omitempty"`
+	Details      json.RawMessage `json:"authorization_details"`
 }
 
 // Token answers a token request. Every error is an *OAuthError.
-func (s *Server) Token(ctx context.Context, r TokenRequest) (TokenResponse, error) {
+func (s *Server) Token(ctx context.Context, r ClientRequest) (TokenResponse, error) {
 	response, clientID, err := s.token(ctx, r)
-	if err == nil {
-		return response, nil
+	if err != nil {
+		return TokenResponse{}, s.clientError(ctx, PathToken, clientID, err)
 	}
-	oe := tokenError(err)
-	level := slog.LevelInfo
-	if oe.Status() >= http.StatusInternalServerError {
-		level = slog.LevelError
-	}
-	attrs := []slog.Attr{slog.String("client_id", clientID), slog.String("code", string(oe.Code))}
-	if cause := oe.Unwrap(); cause != nil {
-		attrs = append(attrs, slog.String("error", cause.Error()))
-	}
-	s.logger.LogAttrs(ctx, level, "token request refused", attrs...)
-	return TokenResponse{}, oe
+	return response, nil
 }
 
-func (s *Server) token(ctx context.Context, r TokenRequest) (response TokenResponse, clientID string, err error) {
-	p, err := parseParams(r.Form)
-	if err != nil || len(p.repeated) > 0 {
-		return TokenResponse{}, "", refuse(CodeInvalidRequest, "The body is malformed, too long, or repeats a parameter.").because(err)
+func (s *Server) token(ctx context.Context, r ClientRequest) (response TokenResponse, clientID string, err error) {
+	p, err := readClientForm(r.Form)
+	if err != nil {
+		return TokenResponse{}, "", err
 	}
 	grantType := p.get("grant_type")
 	switch {
@@ -74,16 +66,46 @@ func (s *Server) token(ctx context.Context, r TokenRequest) (response TokenRespo
 	return response, client.ID, err
 }
 
-// exchange has fosite redeem a code.
-func (s *Server) exchange(ctx context.Context, client store.Client, p params) (TokenResponse, error) {
-	form := url.Values{}
-	for _, name := range []string{"grant_type", "code", "redirect_uri", "code_verifier", "authorization_details", "resource"} {
-		if v := p.values[name]; len(v) > 0 {
-			form[name] = v
-		}
+// readClientForm reads the body of a request to an endpoint for clients.
+func readClientForm(form string) (params, error) {
+	p, err := parseParams(form)
+	if err != nil || len(p.repeated) > 0 {
+		return params{}, refuse(CodeInvalidRequest, "The body is malformed, too long, or repeats a parameter.").because(err)
 	}
-	ctx = withClient(ctx, s.fositeClient(client))
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.endpoint(PathToken), strings.NewReader(form.Encode()))
+	return p, nil
+}
+
+// readClientRequest reads a request to an endpoint for clients and authenticates its client.
+func (s *Server) readClientRequest(ctx context.Context, r ClientRequest) (store.Client, params, error) {
+	p, err := readClientForm(r.Form)
+	if err != nil {
+		return store.Client{}, params{}, err
+	}
+	client, err := s.authenticate(ctx, p, r.Basic)
+	return client, p, err
+}
+
+// clientError is what a client is told, after the log was told more.
+func (s *Server) clientError(ctx context.Context, endpoint, clientID string, err error) *OAuthError {
+	oe := tokenError(err)
+	level := slog.LevelInfo
+	if oe.Status() >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	attrs := []slog.Attr{
+		slog.String("endpoint", endpoint), slog.String("client_id", clientID), slog.String("oauth_error", string(oe.Code)),
+	}
+	if cause := oe.Unwrap(); cause != nil {
+		attrs = append(attrs, slog.String("error", causes(cause)))
+	}
+	s.logger.LogAttrs(ctx, level, "client request refused", attrs...)
+	return oe
+}
+
+// exchange has fosite redeem what the request presents. The client was authenticated; fosite runs the handlers of provider.go.
+func (s *Server) exchange(ctx context.Context, client store.Client, p params) (TokenResponse, error) {
+	ctx, w := withWork(withClient(ctx, s.fositeClient(client)))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.endpoint(PathToken), strings.NewReader(grantForm(p).Encode()))
 	if err != nil {
 		return TokenResponse{}, fmt.Errorf("rebuild request: %w", err)
 	}
@@ -100,15 +122,30 @@ func (s *Server) exchange(ctx context.Context, client store.Client, p params) (T
 	if err != nil {
 		return TokenResponse{}, err
 	}
-	s.audit(ctx, store.AuditRecord{
-		Event: EventToken, Actor: client.ID, Subject: sess.Subject, Client: client.ID,
-		Details: map[string]string{"grant_id": ar.GetID(), "jti": sess.tokenID, "resource": sess.Resource},
-	})
+	if !w.recorded || w.token.ID != sess.issuing.tokenID {
+		return TokenResponse{}, errors.New("as: token was not recorded")
+	}
+	if first, ok := answer.GetExtra("refresh_token").(string); ok { // fosite makes the one that comes with a code
+		sess.issuing.refreshToken = first
+	}
+	s.auditToken(ctx, p.get("grant_type"), w.token, sess)
 	return TokenResponse{
-		AccessToken: answer.GetAccessToken(),
-		TokenType:   "Bearer",
-		ExpiresIn:   int64(time.Until(sess.expiresAt).Round(time.Second) / time.Second),
-		Scope:       strings.Join(sess.Scopes, " "),
-		Details:     rar.Encode(sess.effective),
+		AccessToken:  answer.GetAccessToken(),
+		TokenType:    "Bearer",
+		ExpiresIn:    int64(time.Until(sess.issuing.expiresAt).Round(time.Second) / time.Second),
+		RefreshToken: sess.issuing.refreshToken,
+		Scope:        strings.Join(sess.issuing.scopes, " "),
+		Details:      rar.Encode(sess.issuing.details),
 	}, nil
+}
+
+func (s *Server) auditToken(ctx context.Context, grantType string, t store.IssuedToken, sess *session) {
+	record := store.AuditRecord{
+		Event: EventToken, Actor: t.ClientID, Subject: t.Subject, Client: t.ClientID,
+		Details: map[string]string{"grant_type": grantType, "jti": t.ID, "resource": sess.Resource},
+	}
+	if t.GrantID != "" {
+		record.Details["grant_id"] = t.GrantID
+	}
+	s.audit(ctx, record)
 }

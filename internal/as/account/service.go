@@ -26,8 +26,8 @@ type Store interface {
 	Account(ctx context.Context, id string) (store.Account, error)
 	AccountByUsername(ctx context.Context, username string) (store.Account, error)
 	CreateAccount(ctx context.Context, a store.Account) error
-	UpdateAccount(ctx context.Context, a store.Account, revoke ...store.Revocation) error
-	EndBrowserSessions(ctx context.Context, accountID string, revoke ...store.Revocation) (int, error)
+	UpdateAccount(ctx context.Context, a store.Account) error
+	EndBrowserSessions(ctx context.Context, accountID string) (int, error)
 }
 
 // Options make a Service.
@@ -199,8 +199,8 @@ func (s *Service) hashNew(ctx context.Context, username, password string) (strin
 	return s.hasher.Hash(ctx, prepared)
 }
 
-// SetPassword gives an account a new password and ends its browser sessions. It returns ErrPassword, or store.ErrNotFound for an unknown id.
-func (s *Service) SetPassword(ctx context.Context, id, password string, revoke ...store.Revocation) error {
+// SetPassword gives an account a new password and signs it out everywhere, which revokes what was issued to it. It returns ErrPassword, or store.ErrNotFound for an unknown id.
+func (s *Service) SetPassword(ctx context.Context, id, password string) error {
 	a, err := s.store.Account(ctx, id)
 	if err != nil {
 		return err
@@ -209,16 +209,16 @@ func (s *Service) SetPassword(ctx context.Context, id, password string, revoke .
 	if err != nil {
 		return fmt.Errorf("set password: %w", err)
 	}
-	if _, err := s.Update(ctx, id, func(a *store.Account) { a.PasswordHash = hash }, revoke...); err != nil {
+	if _, err := s.Update(ctx, id, func(a *store.Account) { a.PasswordHash = hash }); err != nil {
 		return err
 	}
 	_, err = s.store.EndBrowserSessions(ctx, id)
 	return err
 }
 
-// Update changes an account: change gets what is stored, and is called again when somebody else changed the account meanwhile. revoke
-// goes to the revocation log in the same transaction. It returns the account as it is stored then, or the store's error.
-func (s *Service) Update(ctx context.Context, id string, change func(*store.Account), revoke ...store.Revocation) (store.Account, error) {
+// Update changes an account: change gets what is stored, and is called again when somebody else changed the account meanwhile.
+// It returns the account as it is stored then, or the store's error.
+func (s *Service) Update(ctx context.Context, id string, change func(*store.Account)) (store.Account, error) {
 	for attempt := 1; ; attempt++ {
 		a, err := s.store.Account(ctx, id)
 		if err != nil {
@@ -226,7 +226,7 @@ func (s *Service) Update(ctx context.Context, id string, change func(*store.Acco
 		}
 		change(&a)
 		a.ID = id
-		err = s.store.UpdateAccount(ctx, a, revoke...)
+		err = s.store.UpdateAccount(ctx, a)
 		if err == nil {
 			return s.store.Account(ctx, id)
 		}

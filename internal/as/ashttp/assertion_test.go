@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -39,10 +40,10 @@ var brokerKey = sync.OnceValues(func() (clientKeys, error) {
 	return newClientKeys(raw, jwa.ES256)
 })
 
-func clientKey(t *testing.T) clientKeys {
-	t.Helper()
+func clientKey(tb testing.TB) clientKeys {
+	tb.Helper()
 	k, err := brokerKey()
-	must(t, err)
+	must(tb, err)
 	return k
 }
 
@@ -122,6 +123,7 @@ func TestClientAssertion(t *testing.T) {
 		"not valid yet":                assertion(t, key, map[string]any{"nbf": in(2 * time.Minute)}, nil),
 		"that is an access token":      assertion(t, key, nil, map[string]any{"typ": "at+jwt"}),
 		"with a foreign kid":           assertion(t, key, nil, map[string]any{"kid": "k2"}),
+		"with a critical extension":    assertion(t, key, nil, map[string]any{"crit": []string{"exp"}, "exp": in(-time.Minute)}),
 		"with alg none":                withAlgNone(t, "broker"),
 		"signed with the public key":   withHMAC(t, key),
 		"that is no JWS":               "a.b.c",
@@ -209,7 +211,7 @@ func withHMAC(t *testing.T, k clientKeys) string {
 func withDuplicate(t *testing.T, k clientKeys) string {
 	t.Helper()
 	payload := `{"sub":"spa","iss":"broker","sub":"broker","aud":"` + issuer + `","jti":"twice","exp":` +
-		time.Now().Add(time.Minute).Format("20060102150405") + `}`
+		strconv.FormatInt(time.Now().Add(time.Minute).Unix(), 10) + `}`
 	signed, err := jws.Sign([]byte(payload), jws.WithKey(jwa.ES256, k.private))
 	must(t, err)
 	return string(signed)

@@ -10,6 +10,9 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/as"
 )
 
+// retryStarts is when somebody who sent too many authorization requests may send the next, in seconds.
+const retryStarts = "10"
+
 // errTooMany says that too many authorization requests came from one address.
 var errTooMany = errors.New("ashttp: too many authorization requests from one address")
 
@@ -18,7 +21,7 @@ func (h *edge) authorize(c echo.Context) error {
 	// An interaction that comes back has been counted. A new request is counted before it costs anything: each may leave a
 	// record in the database, and whoever sends it has proven nothing.
 	if c.QueryParam(as.ParamInteraction) == "" && !h.starts.Allow(h.clientIP(c.Request())) {
-		c.Response().Header().Set("Retry-After", "10")
+		c.Response().Header().Set("Retry-After", retryStarts)
 		return h.failed(c, errTooMany)
 	}
 	browser := h.cookie.read(c)
@@ -26,14 +29,15 @@ func (h *edge) authorize(c echo.Context) error {
 	if err != nil {
 		return h.failed(c, err)
 	}
+	if step.Browser != (as.Browser{}) {
+		h.cookie.write(c, browser, step.Browser)
+	}
 	switch step.Kind {
 	case as.StepRedirect:
 		return seeOther(c, step.Location)
 	case as.StepLogin:
-		h.cookie.write(c, browser, step.Browser)
 		return seeOther(c, h.stepURL(as.PathLogin, step.Interaction))
 	case as.StepConsent:
-		h.cookie.write(c, browser, step.Browser)
 		return seeOther(c, h.stepURL(as.PathConsent, step.Interaction))
 	default:
 		return h.failed(c, as.ErrRequest)

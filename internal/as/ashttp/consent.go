@@ -40,9 +40,17 @@ func (h *edge) showConsent(c echo.Context, status int, view as.ConsentView, prob
 		Problem:      problem,
 		ResourceName: view.Resource.Name,
 		Permissions:  describe(view.Details, view.Resource.HubURL, view.AccountID),
-		Lifetime:     inWords(view.Lifetime),
+		Lifetime:     duration(view),
 		ConsentView:  view,
 	})
+}
+
+// duration says how long what is agreed to lasts.
+func duration(v as.ConsentView) string {
+	if v.Renewable == 0 {
+		return inWords(v.Lifetime)
+	}
+	return inWords(v.Lifetime) + ", and can be renewed for " + inWords(v.Renewable)
 }
 
 // consent answers POST /consent.

@@ -53,6 +53,11 @@ func faultOf(err error) fault {
 			http.StatusBadRequest, "This page is no longer valid",
 			"The sign-in took too long, or it was finished already.", startAgain,
 		}
+	case errors.Is(err, as.ErrPushedRequest):
+		return fault{
+			http.StatusBadRequest, "This request is no longer valid",
+			"The application announced it too long ago, or it was answered already.", startAgain,
+		}
 	case errors.Is(err, as.ErrForeignBrowser):
 		return fault{
 			http.StatusForbidden, "This sign-in was started elsewhere",
@@ -90,7 +95,7 @@ func faultOf(err error) fault {
 func (h *edge) failed(c echo.Context, err error) error {
 	f := faultOf(err)
 	level := slog.LevelInfo
-	if f.status == http.StatusInternalServerError {
+	if f.status >= http.StatusInternalServerError {
 		level = slog.LevelError
 	}
 	h.logger.LogAttrs(c.Request().Context(), level, "page refused",
@@ -116,6 +121,10 @@ func (h *edge) hint(c echo.Context, err error) string {
 	case errors.Is(err, as.ErrRedirectURI):
 		return "the redirect_uri " + quoted(c.QueryParam("redirect_uri")) + " is not registered for the client " +
 			quoted(c.QueryParam("client_id")) + "."
+	case errors.Is(err, as.ErrRequest) && c.QueryParam(as.ParamRequestURI) != "":
+		return "beside request_uri only client_id may be there: everything else belongs into the pushed request."
+	case errors.Is(err, as.ErrPushedRequest):
+		return "a request_uri is good for 90 seconds, for one sign-in, and for the client that pushed it."
 	default:
 		return ""
 	}

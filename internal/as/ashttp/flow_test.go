@@ -146,11 +146,6 @@ func TestFlow_redirectURIWithQuery(t *testing.T) {
 }
 
 func TestFlow_details(t *testing.T) {
-	detail := func(action rar.Action, match string, typ topic.Type) string {
-		return string(rar.Encode([]rar.Detail{{
-			Actions: []rar.Action{action}, Topics: []rar.TopicMatcher{{Match: match, MatchType: typ}},
-		}}))
-	}
 	s := newServer(t, nil)
 	broker := set("client_id", "broker")
 	b := s.newBrowser()

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/labstack/echo/v4"
@@ -44,7 +45,7 @@ const (
 
 // server is an authorization server with everything behind it real: the database is a SQLite file.
 type server struct {
-	t        *testing.T
+	t        testing.TB
 	as       *as.Server
 	echo     *echo.Echo
 	store    store.Store
@@ -53,6 +54,8 @@ type server struct {
 	ann      store.Account
 	logs     *logBuffer
 	issuer   string
+	options  as.Options
+	pokes    *atomic.Int32 // how often the server said that it had revoked something
 }
 
 // logBuffer is what the server logged.
@@ -97,15 +100,15 @@ func (k *keys) SaveKeys(_ context.Context, _ string, version int64, entries []ke
 }
 
 // defaultOptions are a hub, a client of each kind, and a policy that gives people their own corner.
-func defaultOptions(t *testing.T) as.Options {
-	t.Helper()
+func defaultOptions(tb testing.TB) as.Options {
+	tb.Helper()
 	return as.Options{
 		Issuer:    issuer,
 		Resources: []as.Resource{{ID: hubURL, Name: "Example hub"}},
 		Clients: []store.Client{
 			{ID: "spa", Name: "Example app", AuthMethod: as.AuthNone, RedirectURIs: []string{callback}},
 			{
-				ID: "broker", Name: "Broker", AuthMethod: as.AuthPrivateKeyJWT, JWKS: clientKey(t).set,
+				ID: "broker", Name: "Broker", AuthMethod: as.AuthPrivateKeyJWT, JWKS: clientKey(tb).set,
 				RedirectURIs: []string{callback}, SkipConsent: true,
 			},
 			{ID: "cli", Name: "Command line", AuthMethod: as.AuthNone, RedirectURIs: []string{"http://127.0.0.1/cb"}, SkipConsent: true},
@@ -135,48 +138,87 @@ func defaultOptions(t *testing.T) as.Options {
 	}
 }
 
-func newServer(t *testing.T, change func(*as.Options)) *server {
-	t.Helper()
-	o := defaultOptions(t)
+func newServer(tb testing.TB, change func(*as.Options)) *server {
+	tb.Helper()
+	o := defaultOptions(tb)
 	if change != nil {
 		change(&o)
 	}
-	ctx := t.Context()
-	s := &server{t: t, logs: &logBuffer{}, issuer: o.Issuer}
-	logger := slog.New(slog.NewTextHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	ctx := tb.Context()
+	s := &server{t: tb, logs: &logBuffer{}, issuer: o.Issuer, options: o, pokes: new(atomic.Int32)}
 	db, err := sqlstore.Open(ctx, sqlstore.Options{
-		Path: filepath.Join(t.TempDir(), "private", "authz.db"), Secret: make([]byte, 32), Migrate: true,
+		Path: filepath.Join(tb.TempDir(), "private", "authz.db"), Secret: make([]byte, 32), Migrate: true,
 	})
-	must(t, err)
-	t.Cleanup(func() { must(t, db.Close()) })
+	must(tb, err)
+	tb.Cleanup(func() { must(tb, db.Close()) })
 	s.store = db
 	s.accounts, err = account.New(account.Options{Store: db, Hash: account.HashOptions{MemoryKiB: 64, Iterations: 1}})
-	must(t, err)
+	must(tb, err)
 	s.ann, err = s.accounts.Create(ctx, "ann", password, []string{"user"})
-	must(t, err)
+	must(tb, err)
 	s.ring, err = keyring.Open(ctx, keyring.Options{Store: &keys{}, Issuer: o.Issuer})
-	must(t, err)
-	s.as, err = as.New(ctx, o, as.Dependencies{
-		Store: db, Accounts: s.accounts, Keys: s.ring, Secret: sha256.Sum256([]byte(t.Name())), Logger: logger,
-	})
-	must(t, err)
-	s.echo, err = httpserver.NewEcho(httpserver.EchoOptions{Logger: logger})
-	must(t, err)
-	must(t, ashttp.Register(s.echo, ashttp.Options{}, ashttp.Dependencies{Server: s.as, Logger: logger}))
-	t.Cleanup(func() {
-		for _, secret := range []string{password, verifier, "eyJ"} {
+	must(tb, err)
+	s.start()
+	tb.Cleanup(func() {
+		for _, secret := range []string{password, verifier, clientSecret, "urn:ietf:params:oauth:request_uri:"} {
 			if strings.Contains(s.logs.String(), secret) {
-				t.Errorf("the log contains a secret: %q", secret)
+				tb.Errorf("the log contains a secret: %q", secret)
+			}
+		}
+		for _, kind := range []*regexp.Regexp{refreshToken, accessToken} {
+			if token := kind.FindString(s.logs.String()); token != "" {
+				tb.Errorf("the log contains a token: %q", token)
 			}
 		}
 	})
 	return s
 }
 
+// refreshToken and accessToken find tokens in a text.
+var (
+	refreshToken = regexp.MustCompile(`rt_[A-Za-z0-9_-]{43}`)
+	accessToken  = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}\.`)
+)
+
+// reload makes a server with other options on the same store, as a program does when its configuration changed.
+func (s *server) reload(change func(*as.Options)) *server {
+	s.t.Helper()
+	o := s.options
+	o.Clients, o.Policies, o.Resources = slices.Clone(o.Clients), slices.Clone(o.Policies), slices.Clone(o.Resources)
+	change(&o)
+	next := *s
+	next.options = o
+	next.start()
+	return &next
+}
+
+// start makes the server of the options and its edge.
+func (s *server) start() {
+	s.t.Helper()
+	logger := slog.New(slog.NewTextHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var err error
+	s.as, err = as.New(s.t.Context(), s.options, as.Dependencies{
+		Store: s.store, Accounts: s.accounts, Keys: s.ring, Secret: sha256.Sum256([]byte(s.t.Name())),
+		Revoked: func() { s.pokes.Add(1) }, Logger: logger,
+	})
+	must(s.t, err)
+	s.edge(ashttp.Options{})
+}
+
+// edge serves the server anew.
+func (s *server) edge(o ashttp.Options) {
+	s.t.Helper()
+	logger := slog.New(slog.NewTextHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var err error
+	s.echo, err = httpserver.NewEcho(httpserver.EchoOptions{Logger: logger})
+	must(s.t, err)
+	must(s.t, ashttp.Register(s.echo, o, ashttp.Dependencies{Server: s.as, Logger: logger}))
+}
+
 // sibling is another issuer on the same store, with a secret and keys of its own, as the faces of one program are.
 func (s *server) sibling(id string) *server {
 	s.t.Helper()
-	o := defaultOptions(s.t)
+	o := s.options
 	o.Issuer = id
 	ring, err := keyring.Open(s.t.Context(), keyring.Options{Store: &keys{}, Issuer: id})
 	must(s.t, err)
@@ -187,7 +229,7 @@ func (s *server) sibling(id string) *server {
 	e := echo.New()
 	must(s.t, ashttp.Register(e, ashttp.Options{}, ashttp.Dependencies{Server: server}))
 	c := *s
-	c.as, c.echo, c.ring, c.issuer = server, e, ring, id
+	c.as, c.echo, c.ring, c.issuer, c.options = server, e, ring, id, o
 	return &c
 }
 
@@ -231,7 +273,7 @@ func (s *server) verify(compact string) *token.Claims {
 
 // browser is a person's browser: it keeps cookies and goes where pages send it, but not to other sites.
 type browser struct {
-	t      *testing.T
+	t      testing.TB
 	s      *server
 	client *http.Client
 }
@@ -372,14 +414,14 @@ func challenge(verifier string) string {
 }
 
 // sent returns what a redirect to the client says.
-func (r reply) sent(t *testing.T, to string) url.Values {
-	t.Helper()
+func (r reply) sent(tb testing.TB, to string) url.Values {
+	tb.Helper()
 	location := r.Header.Get("Location")
 	if r.StatusCode != http.StatusSeeOther || !strings.HasPrefix(location, to) {
-		t.Fatalf("no redirect to %s: %d %s\n%s", to, r.StatusCode, location, r.body)
+		tb.Fatalf("no redirect to %s: %d %s\n%s", to, r.StatusCode, location, r.body)
 	}
 	u, err := url.Parse(location)
-	must(t, err)
+	must(tb, err)
 	return u.Query()
 }
 
@@ -420,24 +462,39 @@ type tokenReply struct {
 	AccessToken string          `json:"access_token"`
 	TokenType   string          `json:"token_type"`
 	ExpiresIn   int             `json:"expires_in"`
+	Refresh     string          `json:"refresh_token"`
 	Scope       *string         `json:"scope"`
 	Details     json.RawMessage `json:"authorization_details"`
 	Error       string          `json:"error"`
 	Description string          `json:"error_description"`
 }
 
-func (s *server) token(form url.Values, change ...func(*http.Request)) tokenReply {
-	s.t.Helper()
-	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/token", strings.NewReader(form.Encode()))
+// send posts a form to an endpoint for clients.
+func (s *server) send(path string, form url.Values, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	for _, c := range change {
 		c(r)
 	}
 	w := httptest.NewRecorder()
 	s.echo.ServeHTTP(w, r)
+	return w
+}
+
+func (s *server) token(form url.Values, change ...func(*http.Request)) tokenReply {
+	s.t.Helper()
+	return s.answer(s.send("/token", form, change...))
+}
+
+// answer reads an answer of an endpoint for clients.
+func (s *server) answer(w *httptest.ResponseRecorder) tokenReply {
+	s.t.Helper()
 	answer := tokenReply{status: w.Code, header: w.Header()}
+	if w.Body.Len() == 0 && w.Code == http.StatusOK {
+		return answer
+	}
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-		s.t.Errorf("token endpoint answered %d with no JSON: %s", w.Code, w.Body)
+		s.t.Errorf("answer %d is no JSON: %s", w.Code, w.Body)
 	}
 	return answer
 }
@@ -454,10 +511,10 @@ func (s *server) events() []string {
 	return events
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 

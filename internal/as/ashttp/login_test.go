@@ -212,7 +212,7 @@ func TestInteraction_inTwoTabs(t *testing.T) {
 	if first.Get("state") != "one" || second.Get("state") != "two" || first.Get("code") == second.Get("code") {
 		t.Errorf("answers: %v %v", first, second)
 	}
-	grants, err := s.store.ListGrants(t.Context(), s.ann.ID)
+	grants, err := s.store.ListGrants(t.Context(), store.GrantFilter{AccountID: s.ann.ID})
 	must(t, err)
 	if len(grants) != 2 || grants[0].SessionID != grants[1].SessionID {
 		t.Errorf("signing in again as the same person must keep the session: %+v", grants)

@@ -211,6 +211,19 @@ func TestConsentPage_inWords(t *testing.T) {
 	}
 }
 
+func TestConsentPage_saysHowLongItLasts(t *testing.T) {
+	s := tokenServer(t)
+	for client, want := range map[string]string{
+		"spa": "each access lasts 10 minutes<", "app": "each access lasts 10 minutes, and can be renewed for 14 days<",
+	} {
+		b := s.newBrowser()
+		page := b.signIn(b.open(request(set("client_id", client))), "ann", password)
+		if !strings.Contains(page.body, want) {
+			t.Errorf("%s:\n%s", client, page.body)
+		}
+	}
+}
+
 func TestMetadata(t *testing.T) {
 	get := func(s *server, path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
@@ -236,7 +249,7 @@ func TestMetadata(t *testing.T) {
 	t.Run("the endpoints it names are there", func(t *testing.T) {
 		var m map[string]any
 		must(t, json.Unmarshal(s.as.Metadata(), &m))
-		for _, name := range []string{"authorization_endpoint", "token_endpoint", "jwks_uri"} {
+		for _, name := range []string{"authorization_endpoint", "token_endpoint", "pushed_authorization_request_endpoint", "revocation_endpoint", "jwks_uri"} {
 			target, ok := m[name].(string)
 			if !ok || !strings.HasPrefix(target, issuer+"/") {
 				t.Fatalf("%s: %v", name, m[name])

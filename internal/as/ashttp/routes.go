@@ -24,8 +24,9 @@ type Options struct {
 	// CookieSuffix tells apart the login cookies of several servers on one host: cookies do not know ports.
 	// Letters, digits and dashes; empty for a server that is alone on its host.
 	CookieSuffix string
-	// RequestsPerMinute bounds the authorization requests of one client address, with as many at once. 0:
-	// DefaultRequestsPerMinute; negative: unlimited.
+	// RequestsPerMinute bounds the authorization requests of one client address, pushed ones included, with as many at once. 0:
+	// DefaultRequestsPerMinute; negative: unlimited. Pushes of clients that authenticate are not counted: a session broker pushes
+	// for everybody.
 	RequestsPerMinute int
 }
 
@@ -101,13 +102,20 @@ func (h *edge) mount(e *echo.Echo) {
 	read := func(f echo.HandlerFunc) handlers {
 		return handlers{http.MethodGet: f, http.MethodHead: f, http.MethodOptions: publicPreflight}
 	}
+	fromPages := func(f echo.HandlerFunc) handlers {
+		return handlers{http.MethodPost: f, http.MethodOptions: h.clientPreflight}
+	}
 	routes := map[string]handlers{
 		h.base + as.PathAuthorize: {http.MethodGet: h.authorize, http.MethodPost: h.authorizeForm},
 		h.base + as.PathLogin:     {http.MethodGet: h.loginPage, http.MethodPost: h.login},
 		h.base + as.PathConsent:   {http.MethodGet: h.consentPage, http.MethodPost: h.consent},
-		h.base + as.PathToken:     {http.MethodPost: h.token, http.MethodOptions: h.tokenPreflight},
-		h.base + as.PathJWKS:      read(h.jwks),
-		h.base + pathAssets + "*": {http.MethodGet: h.assets.Serve, http.MethodHead: h.assets.Serve},
+		h.base + as.PathToken:     fromPages(h.token),
+		h.base + as.PathPush:      fromPages(h.push),
+		h.base + as.PathRevoke:    fromPages(h.revoke),
+		// Only hubs ask, never a page: no other origin may.
+		h.base + as.PathRevocations: {http.MethodPost: h.revocations},
+		h.base + as.PathJWKS:        read(h.jwks),
+		h.base + pathAssets + "*":   {http.MethodGet: h.assets.Serve, http.MethodHead: h.assets.Serve},
 	}
 	for _, path := range h.server.MetadataPaths() {
 		routes[path] = read(h.metadata)

@@ -265,6 +265,7 @@ func memberNames(payload json.RawMessage) string {
 
 // inWords rounds a duration up to what people say.
 func inWords(d time.Duration) string {
+	const day = 24 * time.Hour
 	count := func(n time.Duration, unit string) string {
 		if n == 1 {
 			return "1 " + unit
@@ -276,7 +277,9 @@ func inWords(d time.Duration) string {
 		return count((d+time.Second-1)/time.Second, "second")
 	case d < 2*time.Hour:
 		return count((d+time.Minute-1)/time.Minute, "minute")
-	default:
+	case d < 2*day:
 		return count((d+time.Hour-1)/time.Hour, "hour")
+	default:
+		return count((d+day-1)/day, "day")
 	}
 }

@@ -115,7 +115,7 @@ func FuzzDescribe(f *testing.F) {
 func TestInWords(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		time.Second: "1 second", 90 * time.Second: "90 seconds", 10 * time.Minute: "10 minutes", 121 * time.Second: "3 minutes",
-		24 * time.Hour: "24 hours", time.Hour: "60 minutes",
+		24 * time.Hour: "24 hours", time.Hour: "60 minutes", 49 * time.Hour: "3 days", 336 * time.Hour: "14 days",
 	} {
 		if got := inWords(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
