@@ -2,7 +2,7 @@
 //
 // It owns: the set-up of slog with its redaction of secrets, the Prometheus metrics with their documented names, and the handler
 // for /livez, /readyz, /metrics and the profiler. It does not own: what is counted when. Metrics satisfies the small
-// ports that the hub and its edge declare by structure alone, so neither side imports the other.
+// ports that the hub, its edge and its revocation lists declare by structure alone, so neither side imports the other.
 //
 // Concurrency: everything here is safe for concurrent use.
 //

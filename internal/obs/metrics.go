@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -39,7 +40,15 @@ const (
 	metricDropped     = "cinnabar_hub_events_dropped_total"
 	metricCut         = "cinnabar_hub_streams_cut_total"
 	metricRefused     = "cinnabar_hub_requests_refused_total"
+
+	metricRevocations        = "cinnabar_hub_revocations"
+	metricRevocationPosition = "cinnabar_hub_revocation_log_position"
+	metricRevocationRead     = "cinnabar_hub_revocation_log_read_timestamp_seconds"
+	metricRevoked            = "cinnabar_hub_streams_revoked_total"
 )
+
+// labelSource names a revocation log by the issuers whose tokens it revokes.
+const labelSource = "source"
 
 // HubMetrics lists the metrics of the hub: what NewMetrics registers, no more and no less. Those of the Go runtime and the
 // process (NewRegistry) come on top. The list is a copy.
@@ -52,6 +61,10 @@ func HubMetrics() []Metric {
 		{metricDropped, Counter, "Events that left a slow reader's queue unsent; the reader gets them from the history.", nil},
 		{metricCut, Counter, "Streams that the hub ended against the reader's wish.", []string{"reason"}},
 		{metricRefused, Counter, "Requests that were refused.", []string{"endpoint", "reason", "status"}},
+		{metricRevocations, Gauge, "Revocations in force.", []string{labelSource}},
+		{metricRevocationPosition, Gauge, "Sequence number through which the revocation log has been applied.", []string{labelSource}},
+		{metricRevocationRead, Gauge, "When the revocation log was last read to its end, in seconds since 1970; time() less this is the age of what the hub knows.", []string{labelSource}},
+		{metricRevoked, Counter, "Streams that were closed because their token was revoked.", []string{labelSource}},
 	}
 }
 
@@ -65,7 +78,7 @@ func MetricsTable() string {
 	return b.String()
 }
 
-// Metrics counts for the hub and its edge: it satisfies the metrics ports of both. It is safe for concurrent use and never
+// Metrics counts for the hub, its edge and its revocation lists: it satisfies the metrics ports of all three. It is safe for concurrent use and never
 // blocks.
 type Metrics struct {
 	subscribers prometheus.Gauge
@@ -75,6 +88,9 @@ type Metrics struct {
 	dropped     prometheus.Counter
 	cut         *prometheus.CounterVec
 	refused     *prometheus.CounterVec
+
+	revocations, revocationPosition, revocationRead *prometheus.GaugeVec
+	revoked                                         *prometheus.CounterVec
 }
 
 // NewMetrics registers the metrics of the hub with r.
@@ -82,9 +98,13 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	gauges := make(map[string]prometheus.Gauge)
 	counters := make(map[string]prometheus.Counter)
 	vectors := make(map[string]*prometheus.CounterVec)
+	gaugeVectors := make(map[string]*prometheus.GaugeVec)
 	for _, m := range HubMetrics() {
 		var c prometheus.Collector
 		switch {
+		case m.Type == Gauge && len(m.Labels) > 0:
+			gaugeVectors[m.Name] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: m.Name, Help: m.Help}, m.Labels)
+			c = gaugeVectors[m.Name]
 		case m.Type == Gauge:
 			gauges[m.Name] = prometheus.NewGauge(prometheus.GaugeOpts{Name: m.Name, Help: m.Help})
 			c = gauges[m.Name]
@@ -107,6 +127,11 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		dropped:     counters[metricDropped],
 		cut:         vectors[metricCut],
 		refused:     vectors[metricRefused],
+
+		revocations:        gaugeVectors[metricRevocations],
+		revocationPosition: gaugeVectors[metricRevocationPosition],
+		revocationRead:     gaugeVectors[metricRevocationRead],
+		revoked:            vectors[metricRevoked],
 	}, nil
 }
 
@@ -142,4 +167,31 @@ func (m *Metrics) Cut(reason string) { m.cut.WithLabelValues(reason).Inc() }
 // RequestRefused counts an answer of status 400 or above.
 func (m *Metrics) RequestRefused(endpoint, reason string, status int) {
 	m.refused.WithLabelValues(endpoint, reason, strconv.Itoa(status)).Inc()
+}
+
+// RevocationsKnown tells the number of revocations in force. Source, here and below, comes from configuration and is bounded by it.
+func (m *Metrics) RevocationsKnown(source string, entries int) {
+	m.revocations.WithLabelValues(source).Set(float64(entries))
+}
+
+// RevocationsApplied tells the sequence number through which a revocation log has been applied.
+func (m *Metrics) RevocationsApplied(source string, seq int64) {
+	m.revocationPosition.WithLabelValues(source).Set(float64(seq))
+}
+
+// RevocationsRead tells when a revocation log was last read to its end.
+func (m *Metrics) RevocationsRead(source string, at time.Time) {
+	m.revocationRead.WithLabelValues(source).Set(float64(at.UnixMilli()) / 1000)
+}
+
+// RevocationsLeft tells that a revocation log is followed no longer: the age of what is known of it means nothing any more.
+func (m *Metrics) RevocationsLeft(source string) {
+	for _, g := range []*prometheus.GaugeVec{m.revocations, m.revocationPosition, m.revocationRead} {
+		g.DeleteLabelValues(source)
+	}
+}
+
+// StreamsRevoked counts streams that were closed because their token was revoked.
+func (m *Metrics) StreamsRevoked(source string, n int) {
+	m.revoked.WithLabelValues(source).Add(float64(n))
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +22,10 @@ func useAll(m *obs.Metrics) {
 	m.Dropped(5)
 	m.Cut("write_timeout")
 	m.RequestRefused("publish", "no_token", 401)
+	m.RevocationsKnown("https://auth.example.com", 6)
+	m.RevocationsApplied("https://auth.example.com", 7)
+	m.RevocationsRead("https://auth.example.com", time.UnixMilli(8500))
+	m.StreamsRevoked("https://auth.example.com", 9)
 }
 
 func TestMetrics_documentedNamesAreTheRealOnes(t *testing.T) {
@@ -100,6 +105,11 @@ func TestMetrics_count(t *testing.T) {
 		"cinnabar_hub_events_dropped_total":    5,
 		"cinnabar_hub_streams_cut_total":       1,
 		"cinnabar_hub_requests_refused_total":  1,
+
+		"cinnabar_hub_revocations":                           6,
+		"cinnabar_hub_revocation_log_position":               7,
+		"cinnabar_hub_revocation_log_read_timestamp_seconds": 8.5,
+		"cinnabar_hub_streams_revoked_total":                 9,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("values differ (-want +got):\n%s", diff)

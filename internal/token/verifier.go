@@ -206,5 +206,5 @@ func verdictError(name Check, err error) error {
 	if reason, ok := errors.AsType[reasonError](err); ok {
 		return &InvalidError{Check: name, Reason: string(reason)}
 	}
-	return fmt.Errorf("token: check %s: %w", name, err)
+	return fmt.Errorf("check %s: %w", name, err)
 }
