@@ -39,6 +39,18 @@
 // dropped, except for an entry that is partly written, and read again later. So a slow reader costs bounded memory, loses
 // nothing while the history has what it lacks, and is cut only when it takes nothing at all for the write time-out.
 //
+// # Revocation
+//
+// Whoever learns that tokens were revoked makes that known to Options.Revoked first and calls [Hub.CloseBy] afterwards. A stream is made
+// known to its shard first and Options.Revoked is asked afterwards. So a stream whose token is revoked while it is being opened is
+// either refused or closed, whichever comes first; waiting and replaying ones are among those that CloseBy closes.
+//
+// # Stopping
+//
+// [Hub.Quiesce] shuts the gate for updates and new streams and waits for the updates under way. From then on the history may be closed
+// and opened by a successor while the streams live on; a page that a stream cannot read any more is not asked for again. [Hub.Drain]
+// ends the streams within its window, each at a moment of its own, and their readers go on by their cursors wherever the history is by then.
+//
 // # Invariants
 //
 //   - I1: a subscriber sees entries in log order, each once (TestHandOff, TestDelivery).
@@ -51,7 +63,8 @@
 //     or for all is bounded (TestSlowReader; STRESS-03 in package sink).
 //   - I6: replay is authorised with the current principal (TestHandOff, TestResume).
 //   - I7: an acknowledged update survives as the history promises: Publish returns no earlier (package
-//     historytest).
+//     historytest). One that was begun before Quiesce is acknowledged or refused before it returns (TestQuiesce).
+//   - I8: no stream of a token that Options.Revoked and CloseBy were told about stays open (TestRevoked).
 //
 // # Goroutines
 //

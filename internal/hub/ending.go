@@ -86,6 +86,7 @@ func (s *shard) terminate(sub *Subscriber, clean bool) {
 
 // drain ends every stream within the window, each at a moment of its own, and streams that come later as well.
 func (s *shard) drain(window time.Duration) {
+	s.writeAll() // what came before the end is written before it
 	s.draining = true
 	s.drainBy = s.now + window
 	for sub := range s.subscribers.m {

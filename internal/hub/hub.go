@@ -8,6 +8,12 @@ import (
 	"time"
 )
 
+const (
+	// dispatchPatience bounds how long Quiesce waits for what was published to reach the shards, and dispatchLook how often it looks.
+	dispatchPatience = time.Second
+	dispatchLook     = 2 * time.Millisecond
+)
+
 // Hub is the engine. Its methods are safe for concurrent use.
 type Hub struct {
 	opts       Options
@@ -30,6 +36,9 @@ type Hub struct {
 	draining atomic.Bool
 	emptied  sync.Once
 	drained  chan struct{} // closed when the hub drains and no stream is open
+
+	// gate is shut when the hub takes neither updates nor streams any more. From then on the history may be closed.
+	gate *gate
 }
 
 // New returns a hub that does nothing before [Hub.Run]. The error says which option is wrong.
@@ -42,6 +51,7 @@ func New(o Options) (*Hub, error) {
 		mark:    &watermark{},
 		stopped: make(chan struct{}),
 		drained: make(chan struct{}),
+		gate:    newGate(),
 	}
 	h.opening = make(chan struct{}, h.opts.Replays)
 	for i := range h.opts.Shards {
@@ -52,10 +62,10 @@ func New(o Options) (*Hub, error) {
 	h.backlog = &backlog{limit: h.opts.TotalBacklog, shards: h.shards}
 	for _, s := range h.shards {
 		s.orders, s.replays, s.backlog, s.left = h.dispatcher.orders, h.replays, h.backlog, h.leave
-		s.writer = newWriter()
+		s.writer, s.gate = newWriter(), h.gate
 	}
 	h.tailer = &tailer{
-		log: h.opts.Log, dispatcher: h.dispatcher, mark: h.mark, logger: h.opts.Logger,
+		log: h.opts.Log, dispatcher: h.dispatcher, mark: h.mark, gate: h.gate, logger: h.opts.Logger,
 		positioned: make(chan struct{}),
 	}
 	return h, nil
@@ -83,7 +93,7 @@ func (h *Hub) Run(ctx context.Context) error {
 
 // Ready returns nil when the hub can publish and deliver, and otherwise why not.
 func (h *Hub) Ready(ctx context.Context) error {
-	if h.draining.Load() {
+	if h.gate.isShut() {
 		return ErrDraining
 	}
 	if err := h.tailer.ready(); err != nil {
@@ -94,16 +104,58 @@ func (h *Hub) Ready(ctx context.Context) error {
 	default:
 		return fmt.Errorf("%w: the history has not been reached yet", ErrUnavailable)
 	}
-	if err := h.opts.Log.Ready(ctx); err != nil {
-		return fmt.Errorf("history: %w", err)
+	return h.opts.Log.Ready(ctx)
+}
+
+// Quiesce refuses updates and subscribers with ErrDraining from now on, and returns when the updates under way have been
+// acknowledged or refused and what was acknowledged is on its way to the readers there are. Streams stay open. The history may be closed
+// as soon as Quiesce has returned, so that a successor can take the store over: then the streams live on without news, replaying ones
+// too, until Drain ends them, and their readers go on by their cursors. When ctx ends first, its error is returned; the hub is quiet
+// all the same.
+func (h *Hub) Quiesce(ctx context.Context) error {
+	h.gate.shut()
+	select {
+	case <-h.gate.empty:
+	case <-h.stopped:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("quiesce: %w", ctx.Err())
+	}
+	if err := h.awaitDispatch(ctx); err != nil {
+		return fmt.Errorf("quiesce: %w", err)
 	}
 	return nil
+}
+
+// awaitDispatch waits until what this process has published has been handed to the shards, if the history is being followed,
+// and no longer than dispatchPatience: readers find by their cursors what they have not got.
+func (h *Hub) awaitDispatch(ctx context.Context) error {
+	patience := time.NewTimer(dispatchPatience)
+	defer patience.Stop()
+	look := time.NewTicker(dispatchLook)
+	defer look.Stop()
+	for {
+		_, newest := h.mark.current()
+		if uint64(newest) <= h.dispatcher.dispatched.Load() || !h.running.Load() || h.tailer.ready() != nil {
+			return nil
+		}
+		select {
+		case <-look.C:
+		case <-patience.C:
+			return nil
+		case <-h.stopped:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // Drain refuses updates and subscribers with ErrDraining from now on, ends the streams over Options.DrainWindow (or
 // nine tenths of the time until ctx's deadline, if that is less) and returns when none is left. When ctx ends first, it
 // ends the rest at once and returns ctx's error. The history may be closed before or meanwhile.
 func (h *Hub) Drain(ctx context.Context) error {
+	h.gate.shut()
 	h.draining.Store(true)
 	window := h.opts.DrainWindow
 	if deadline, ok := ctx.Deadline(); ok {
@@ -126,6 +178,15 @@ func (h *Hub) Drain(ctx context.Context) error {
 // that wait or replay are among them; anonymous ones are never asked about. match is called from several goroutines and
 // must not block.
 func (h *Hub) CloseBy(match func(*Principal) bool) int {
+	return h.closeStreams(func(p *Principal) bool { return p != nil && match(p) })
+}
+
+// CloseAnonymous ends the streams that have no principal, as CloseBy does.
+func (h *Hub) CloseAnonymous() int {
+	return h.closeStreams(func(p *Principal) bool { return p == nil })
+}
+
+func (h *Hub) closeStreams(match func(*Principal) bool) int {
 	if !h.running.Load() {
 		return 0
 	}
@@ -163,7 +224,7 @@ func (h *Hub) admit() error {
 	n := h.open.Add(1)
 	h.opts.Metrics.Subscribers(1)
 	switch {
-	case h.draining.Load():
+	case h.gate.isShut():
 		h.leave()
 		return ErrDraining
 	case h.opts.MaxSubscribers > 0 && n > int64(h.opts.MaxSubscribers):

@@ -50,6 +50,10 @@ type Options struct {
 	// LiveAfterUnknown makes streams with an unknown cursor start live instead of with everything
 	// that is kept. The reader is told "earliest" either way (REC-17).
 	LiveAfterUnknown bool
+	// Revoked tells whether a principal's token was revoked since it was verified; nil means that none ever is. Publish asks it first,
+	// and Subscribe once [Hub.CloseBy] finds the stream, so that a stream is either refused or closed whenever the revocation was
+	// known to Revoked before CloseBy was called. It is asked from several goroutines, answers from memory and must not block.
+	Revoked func(*Principal) bool
 	// Metrics counts; nil counts nothing.
 	Metrics Metrics
 	// Logger gets the engine's log; nil discards it.

@@ -12,8 +12,10 @@ import (
 type Principal struct {
 	// Issuer, Subject, ClientID, TokenID, SessionID and GrantID are the token's claims iss, sub,
 	// client_id, jti, sid and grant_id. The engine uses none of them itself; they are there for
-	// [Hub.CloseBy].
+	// [Hub.CloseBy] and Options.Revoked.
 	Issuer, Subject, ClientID, TokenID, SessionID, GrantID string
+	// IssuedAt is the token's iat, zero when it has none. It is there for Options.Revoked, as the identifiers are.
+	IssuedAt time.Time
 	// ExpiresAt is the token's exp. Streams end no later (PRIV-09). The zero time never comes.
 	ExpiresAt time.Time
 	// Grants is what the token allows; nil allows nothing.

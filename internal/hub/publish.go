@@ -19,9 +19,12 @@ const eventOverhead = 64
 // update is delivered meanwhile and afterwards; nobody waits for readers. The topics and strings of u must not be
 // modified any more.
 //
-// The error is ErrReserved, ErrForbidden (in this order), ErrTooLarge, ErrUnavailable, ErrDraining, or the history's
+// The error is ErrRevoked, ErrReserved, ErrForbidden (in this order), ErrTooLarge, ErrUnavailable, ErrDraining, or the history's
 // own. An accepted update is stored even if ctx ends meanwhile.
 func (h *Hub) Publish(ctx context.Context, p *Principal, u *mercure.Update) (id string, err error) {
+	if h.revoked(p) {
+		return "", ErrRevoked
+	}
 	topics := make([]*topic.Topic, len(u.Topics))
 	for i, raw := range u.Topics {
 		topics[i] = h.opts.Compiler.Topic(raw)
@@ -32,9 +35,10 @@ func (h *Hub) Publish(ctx context.Context, p *Principal, u *mercure.Update) (id 
 	if !p.grants().AllowsAll(rar.Publish, topics) {
 		return "", ErrForbidden
 	}
-	if h.draining.Load() {
+	if !h.gate.enter() {
 		return "", ErrDraining
 	}
+	defer h.gate.leave()
 	id = u.ID
 	if id == "" {
 		id = mercure.NewEventID()
@@ -55,12 +59,13 @@ func (h *Hub) Publish(ctx context.Context, p *Principal, u *mercure.Update) (id 
 
 // appendError maps an error of the history.
 func appendError(err error) error {
+	const operation = "append update"
 	switch {
 	case errors.Is(err, history.ErrTooLarge):
-		return fmt.Errorf("append update: %w: %w", ErrTooLarge, err)
+		return &failure{ErrTooLarge, operation, err}
 	case errors.Is(err, history.ErrOverloaded), errors.Is(err, history.ErrReadOnly),
 		errors.Is(err, history.ErrNoSpace), errors.Is(err, history.ErrClosed):
-		return fmt.Errorf("append update: %w: %w", ErrUnavailable, err)
+		return &failure{ErrUnavailable, operation, err}
 	}
-	return fmt.Errorf("append update: %w", err)
+	return fmt.Errorf("%s: %w", operation, err)
 }

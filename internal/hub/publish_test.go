@@ -3,6 +3,7 @@ package hub_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -76,6 +77,9 @@ func TestHub_Publish(t *testing.T) {
 				_, err := e.hub.Publish(t.Context(), e.root, &mercure.Update{Topics: []string{"a"}})
 				if !errors.Is(err, want) || !errors.Is(err, cause) {
 					t.Errorf("Publish with %v = %v, want %v", cause, err, want)
+				}
+				if n := strings.Count(err.Error(), "hub: ") + strings.Count(err.Error(), "history: "); n > 1 {
+					t.Errorf("Publish = %q, which names %d packages", err, n)
 				}
 			}
 			if n := e.metrics.get(&e.metrics.published); n != 0 {

@@ -36,7 +36,8 @@ const (
 	relieveMessage                     // another shard: too much waits in the hub
 	drainMessage                       // Drain: end all streams over a time
 	abandonMessage                     // Drain: end all streams at once
-	closeMessage                       // CloseBy
+	closeMessage                       // CloseBy and CloseAnonymous
+	endMessage                         // End
 )
 
 // message is what others tell a shard. Which fields are set follows from the kind.
@@ -56,9 +57,9 @@ type message struct {
 	window     time.Duration
 }
 
-// closing is a call of CloseBy.
+// closing is a call of CloseBy or CloseAnonymous.
 type closing struct {
-	match func(*Principal) bool
+	match func(*Principal) bool // asked about nil for anonymous streams
 	// closed gets the number of streams ended, from each shard once; its capacity is the number of shards.
 	closed chan int
 }
@@ -74,6 +75,7 @@ type shard struct {
 	replays *replays
 	backlog *backlog
 	left    func() // called for each stream that has ended
+	gate    *gate
 
 	// inbox is bounded: entries by maxInbox (see admit), and the rest by a few messages per subscriber.
 	inbox *mailbox[message]
@@ -237,6 +239,8 @@ func (s *shard) handle(m *message) {
 		s.drain(m.window)
 	case abandonMessage:
 		s.abandon()
+	case endMessage:
+		s.end(m.sub, reasonClosed)
 	case closeMessage:
 		m.closing.closed <- s.closeBy(m.closing.match)
 	}
@@ -246,7 +250,7 @@ func (s *shard) handle(m *message) {
 func (s *shard) closeBy(match func(*Principal) bool) int {
 	n := 0
 	for sub := range s.subscribers.m {
-		if sub.principal != nil && sub.phase < finishing && match(sub.principal) {
+		if sub.phase < finishing && match(sub.principal) {
 			n++
 			s.end(sub, reasonClosed)
 		}

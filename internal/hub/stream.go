@@ -1,6 +1,10 @@
 package hub
 
-import "github.com/cinnabar-hub/cinnabar/internal/history"
+import (
+	"errors"
+
+	"github.com/cinnabar-hub/cinnabar/internal/history"
+)
 
 // open takes a new subscriber in.
 func (s *shard) open(sub *Subscriber) {
@@ -121,6 +125,9 @@ func (s *shard) turnPage(sub *Subscriber, p *page) {
 	if p.after != sub.x {
 		s.advance(sub) // read for a place that the reader has fallen back from
 		return
+	}
+	if errors.Is(p.err, history.ErrClosed) && s.gate.isShut() {
+		return // it is ended with the others, in its turn (Quiesce)
 	}
 	if p.err != nil {
 		s.end(sub, p.reason())

@@ -19,6 +19,8 @@ type stubLog struct {
 	tails                                  int
 	endTail                                context.CancelCauseFunc
 	replaying                              func() // called before and after each Replay
+	appending                              func() // called before each Append
+	tailing                                func() // called before each batch of Tail
 }
 
 func openMemory(tb testing.TB) *memory.Log {
@@ -43,6 +45,19 @@ func (l *stubLog) get(field *error) error {
 	return *field
 }
 
+// hold has f called before and after each Replay from now on.
+func (l *stubLog) hold(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.replaying = f
+}
+
+func (l *stubLog) holding() func() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.replaying
+}
+
 func (l *stubLog) Head(ctx context.Context) (history.Head, error) {
 	if err := l.get(&l.headErr); err != nil {
 		return history.Head{}, err
@@ -65,6 +80,9 @@ func (l *stubLog) Append(ctx context.Context, r *history.Record) (history.Positi
 	if err := l.get(&l.appendErr); err != nil {
 		return 0, err
 	}
+	if l.appending != nil {
+		l.appending()
+	}
 	return l.Log.Append(ctx, r)
 }
 
@@ -72,9 +90,9 @@ func (l *stubLog) Replay(ctx context.Context, q history.Query) (history.Page, er
 	if err := l.get(&l.replayErr); err != nil {
 		return history.Page{}, err
 	}
-	if l.replaying != nil {
-		l.replaying()
-		defer l.replaying()
+	if hold := l.holding(); hold != nil {
+		hold()
+		defer hold()
 	}
 	return l.Log.Replay(ctx, q)
 }
@@ -86,7 +104,12 @@ func (l *stubLog) Tail(ctx context.Context, after history.Position, fn func([]hi
 	l.tails++
 	l.endTail = cancel
 	l.mu.Unlock()
-	err := l.Log.Tail(ctx, after, fn)
+	err := l.Log.Tail(ctx, after, func(entries []history.Entry) error {
+		if l.tailing != nil {
+			l.tailing()
+		}
+		return fn(entries)
+	})
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}

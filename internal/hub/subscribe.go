@@ -44,7 +44,7 @@ type start struct {
 // beginning of the replay has been read when Subscribe returns, so that [Subscriber.ResumedFrom] is true; without one
 // the stream starts live. The caller attaches a sink to the subscriber or discards it.
 //
-// The error is ErrNoMatcher, ErrDraining, ErrTooManySubscribers, ErrUnavailable or ctx's. ctx bounds this call, not
+// The error is ErrNoMatcher, ErrRevoked, ErrDraining, ErrTooManySubscribers, ErrUnavailable or ctx's. ctx bounds this call, not
 // the stream.
 func (h *Hub) Subscribe(ctx context.Context, r SubscribeRequest) (*Subscriber, error) {
 	matchers := distinct(r.Matchers)
@@ -70,15 +70,29 @@ func (h *Hub) Subscribe(ctx context.Context, r SubscribeRequest) (*Subscriber, e
 		h.leave()
 		return nil, ErrDraining
 	}
-	st, err := h.begin(ctx, s, r.Cursor)
-	if err == nil {
-		err = h.startStream(ctx, s, st)
-	}
-	if err != nil {
+	if err := h.launch(ctx, s, r.Cursor); err != nil {
 		s.Discard()
 		return nil, err
 	}
 	return s, nil
+}
+
+// launch starts a stream that its shard knows. Only now is it asked whether the token was revoked: a revocation that was
+// not known yet comes to the shard as a call of CloseBy, after the stream.
+func (h *Hub) launch(ctx context.Context, s *Subscriber, cursor string) error {
+	if h.revoked(s.principal) {
+		return ErrRevoked
+	}
+	st, err := h.begin(ctx, s, cursor)
+	if err != nil {
+		return err
+	}
+	return h.startStream(ctx, s, st)
+}
+
+// revoked tells whether the token of p was revoked. Nothing can revoke an anonymous client.
+func (h *Hub) revoked(p *Principal) bool {
+	return p != nil && h.opts.Revoked != nil && h.opts.Revoked(p)
 }
 
 // distinct returns the matchers without repetitions.
@@ -143,7 +157,7 @@ func (h *Hub) resume(ctx context.Context, s *Subscriber, cursor string, st *star
 	s.resumed = mercure.Earliest
 	known, err := h.seek(ctx, s, cursor, st)
 	if err != nil {
-		return unavailable("seek cursor", err)
+		return h.unavailable("seek cursor", err)
 	}
 	if !known && h.opts.LiveAfterUnknown && cursor != mercure.Earliest {
 		st.x, st.fresh, st.atHead = newest, true, true
@@ -157,7 +171,7 @@ func (h *Hub) resume(ctx context.Context, s *Subscriber, cursor string, st *star
 		page, err = h.replays.page(ctx, fetch{filter: st.filter, maxBytes: firstPageBytes})
 	}
 	if err != nil {
-		return unavailable("read history", err)
+		return h.unavailable("read history", err)
 	}
 	st.x, st.atHead, st.frames = page.through, page.atHead, page.frames
 	return nil
@@ -202,9 +216,12 @@ func (h *Hub) startStream(ctx context.Context, s *Subscriber, st *start) error {
 }
 
 // unavailable wraps an error of the history. The caller's own context stays what it is.
-func unavailable(operation string, err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+func (h *Hub) unavailable(operation string, err error) error {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s: %w", operation, err)
+	case errors.Is(err, history.ErrClosed) && h.gate.isShut():
+		return fmt.Errorf("%s: %w", operation, ErrDraining)
 	}
-	return fmt.Errorf("%w: %s: %w", ErrUnavailable, operation, err)
+	return &failure{ErrUnavailable, operation, err}
 }

@@ -112,6 +112,11 @@ func (s *Subscriber) Discard() {
 	}
 }
 
+// End ends the stream as CloseBy does, before or after Attach. Its reader gets a clean end and may come back.
+func (s *Subscriber) End() {
+	s.shard.inbox.put(message{kind: endMessage, sub: s})
+}
+
 // Done is closed when the stream has ended.
 func (s *Subscriber) Done() <-chan struct{} { return s.done }
 

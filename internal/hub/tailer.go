@@ -22,6 +22,7 @@ type tailer struct {
 	log        history.Log
 	dispatcher *dispatcher
 	mark       *watermark
+	gate       *gate
 	logger     *slog.Logger
 
 	position history.Position
@@ -45,6 +46,10 @@ func (t *tailer) run(ctx context.Context) {
 		}
 		gone = errors.Is(err, history.ErrPositionGone)
 		t.fail(err)
+		if t.gate.isShut() && errors.Is(err, history.ErrClosed) {
+			<-ctx.Done() // as it should be: nothing is appended here any more
+			return
+		}
 		t.logger.LogAttrs(ctx, slog.LevelWarn, "following the history failed", slog.Any("error", err))
 		if progress {
 			pause = tailRetryMin

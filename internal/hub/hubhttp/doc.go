@@ -17,7 +17,7 @@
 //
 // A request that presents a credential is served with it or refused with 401, never served as anonymous (TOK-25). A
 // presentation that cannot be read is 400 with a challenge (ERR-08). Every reason for which a token is invalid has the same
-// answer (ERR-13); the log has the reason, under the request id that the client is told.
+// answer (ERR-13), a revocation that the engine finds after the verification among them; the log has the reason, under the request id that the client is told.
 //
 // # Concurrency
 //

@@ -147,7 +147,7 @@ func table() []rule {
 
 // classify finds the answer to err. What no rule knows is a defect: the client learns nothing, the log everything.
 func (a *api) classify(err error) answer {
-	if invalid, ok := errors.AsType[*token.InvalidError](err); ok {
+	if invalid, ok := invalidToken(err); ok {
 		ans := answer{status: http.StatusUnauthorized, reason: "invalid_token", challenge: challengeInvalidToken}
 		if a.options.DevHints {
 			ans.hint = tokenHint(invalid.Check)
@@ -175,6 +175,15 @@ func (a *api) classify(err error) answer {
 	return answer{status: http.StatusInternalServerError, reason: "internal"}
 }
 
+// invalidToken returns why err makes a token invalid, if it does. Beside the verifier's verdicts there is one of the engine: the
+// token was revoked between its verification and its use. It gets the same bare answer as any other (ERR-13).
+func invalidToken(err error) (*token.InvalidError, bool) {
+	if errors.Is(err, hub.ErrRevoked) {
+		return &token.InvalidError{Check: token.CheckRevocation, Reason: "revoked while the request was being served"}, true
+	}
+	return errors.AsType[*token.InvalidError](err)
+}
+
 // refuse answers c with what err deserves, and writes the one log line about it.
 func (a *api) refuse(c echo.Context, endpoint string, err error) error {
 	ans := a.classify(err)
@@ -185,8 +194,12 @@ func (a *api) refuse(c echo.Context, endpoint string, err error) error {
 	if ans.retryAfter > 0 {
 		h.Set(echo.HeaderRetryAfter, strconv.Itoa(int(ans.retryAfter/time.Second)))
 	}
+	if errors.Is(err, hub.ErrDraining) {
+		// Whoever comes again should find the successor, and not this process by a connection it has kept.
+		h.Set(echo.HeaderConnection, "close")
+	}
 	problem := httpserver.Problem{Status: ans.status, Detail: ans.detail, Hint: ans.hint, Field: ans.field}
-	if invalid, ok := errors.AsType[*token.InvalidError](err); ok && a.options.DevHints {
+	if invalid, ok := invalidToken(err); ok && a.options.DevHints {
 		problem.Check = string(invalid.Check)
 	}
 	a.logRefusal(c, endpoint, ans, err)
@@ -203,6 +216,8 @@ func (a *api) logRefusal(c echo.Context, endpoint string, ans answer, err error)
 	switch {
 	case ans.reason == "cancelled":
 		level = slog.LevelDebug
+	case ans.reason == "draining": // somebody stops the hub, and knows it
+	case ans.reason == "unavailable": // the history says so, once
 	case ans.status == http.StatusInternalServerError:
 		level = slog.LevelError
 	case ans.status > http.StatusInternalServerError:
@@ -214,12 +229,10 @@ func (a *api) logRefusal(c echo.Context, endpoint string, ans answer, err error)
 		slog.Int("status", ans.status),
 		slog.String("reason", ans.reason),
 	}
-	var (
-		invalid *token.InvalidError
-		field   *mercure.FieldError
-	)
+	invalid, isInvalid := invalidToken(err)
+	var field *mercure.FieldError
 	switch {
-	case errors.As(err, &invalid):
+	case isInvalid:
 		attrs = append(attrs, slog.String("check", string(invalid.Check)), slog.String("detail", invalid.Reason))
 	case ans.status >= http.StatusInternalServerError:
 		attrs = append(attrs, slog.String("error", err.Error()))

@@ -75,7 +75,7 @@ func TestTable_knowsEverySentinel(t *testing.T) {
 			answered: map[string]error{
 				"ErrReserved": hub.ErrReserved, "ErrForbidden": hub.ErrForbidden, "ErrTooLarge": hub.ErrTooLarge,
 				"ErrUnavailable": hub.ErrUnavailable, "ErrDraining": hub.ErrDraining,
-				"ErrTooManySubscribers": hub.ErrTooManySubscribers, "ErrNoMatcher": hub.ErrNoMatcher,
+				"ErrTooManySubscribers": hub.ErrTooManySubscribers, "ErrNoMatcher": hub.ErrNoMatcher, "ErrRevoked": hub.ErrRevoked,
 			},
 			unmet: map[string]string{"ErrRunning": "comes from Run"},
 		},
@@ -163,6 +163,8 @@ func TestClassify(t *testing.T) {
 	}{
 		{"ERR-04 invalid token", fmt.Errorf("verify: %w", invalid), false, 401, "invalid_token", false},
 		{"invalid token in development", invalid, true, 401, "invalid_token", true},
+		{"revoked meanwhile", fmt.Errorf("subscribe: %w", hub.ErrRevoked), false, 401, "invalid_token", false},
+		{"revoked meanwhile, in development", hub.ErrRevoked, true, 401, "invalid_token", true},
 		{"ERR-07 broken rule", &mercure.FieldError{Field: "topic", Rule: "is required"}, false, 400, "field", false},
 		{"LIM-08 exceeded limit", &mercure.FieldError{Field: "topic", TooLarge: true}, false, 413, "field_too_large", false},
 		{"client gone", context.Canceled, false, 503, "cancelled", false},

@@ -80,11 +80,13 @@ type settings struct {
 	options  hubhttp.Options
 	engine   hub.Options
 	verifier hubhttp.Verifier
+	revoked  token.Revocations
 	trusted  []netip.Prefix
 	withTLS  bool
 	logLevel slog.Level
 	slowest  time.Duration // time for a body
 	hosts    []string      // the only ones served
+	streams  *hubhttp.Connections
 }
 
 func start(tb testing.TB, change func(*settings)) *fixture {
@@ -108,7 +110,7 @@ func start(tb testing.TB, change func(*settings)) *fixture {
 	compiler, err := topic.NewCompiler(s.options.PublicURL, topic.Limits{})
 	must(tb, err)
 	if s.verifier == nil {
-		s.verifier = f.newVerifier(compiler, s.options)
+		s.verifier = f.newVerifier(compiler, s)
 	}
 	history, err := memory.Open(memory.Options{})
 	must(tb, err)
@@ -123,6 +125,7 @@ func start(tb testing.TB, change func(*settings)) *fixture {
 	must(tb, err)
 	must(tb, hubhttp.Register(e, s.options, hubhttp.Dependencies{
 		Hub: f.hub, Sinks: sinks, Verifier: s.verifier, Compiler: compiler, Logger: logger, Metrics: metrics, ClientIP: clientIP,
+		Connections: s.streams,
 	}))
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -192,11 +195,11 @@ func listen(tb testing.TB, o httpserver.ServerOptions) *httpserver.Server {
 }
 
 // newVerifier makes a self-issuer with a key per role, and an authorization server with one for both.
-func (f *fixture) newVerifier(c *topic.Compiler, o hubhttp.Options) *token.Verifier {
+func (f *fixture) newVerifier(c *topic.Compiler, s *settings) *token.Verifier {
 	f.tb.Helper()
-	resource := o.Resource
+	resource := s.options.Resource
 	if resource == "" {
-		resource = o.PublicURL
+		resource = s.options.PublicURL
 	}
 	key := func(actions rar.ActionSet) (token.SigningKey, token.Key) {
 		private, err := token.Generate("ES256")
@@ -211,8 +214,9 @@ func (f *fixture) newVerifier(c *topic.Compiler, o hubhttp.Options) *token.Verif
 	f.subscriber, subscriber = key(rar.Actions(rar.Subscribe))
 	f.combined, combined = key(0)
 	v, err := token.NewVerifier(token.Options{
-		Resource: resource,
-		Compiler: c,
+		Resource:    resource,
+		Compiler:    c,
+		Revocations: s.revoked,
 		Issuers: []token.Issuer{
 			{ID: issuer, Keys: token.Static(publisher, subscriber)},
 			{ID: authServer, Keys: token.Static(combined), AuthorizationServer: true},

@@ -28,7 +28,6 @@ var (
 	ErrOrigin     = errors.New("hubhttp: not an origin")
 	ErrCookieName = errors.New("hubhttp: not a cookie name")
 	ErrIssuer     = errors.New("hubhttp: an authorization server is not an absolute URL")
-	ErrLimit      = errors.New("hubhttp: negative connection limit")
 	ErrDependency = errors.New("hubhttp: missing dependency")
 )
 
@@ -59,10 +58,6 @@ type Options struct {
 	Subscriptions bool
 	// Limits bounds requests; the zero value means mercure.DefaultLimits.
 	Limits mercure.Limits
-	// ConnectionsPerAddress bounds the open streams of one client address, an IPv6 client being its /64; 0 means no bound.
-	ConnectionsPerAddress int
-	// ConnectionsTotal bounds the open streams of all clients; 0 means no bound.
-	ConnectionsTotal int
 	// DevHints puts the failed check of a token and advice into problem documents. It is for development listeners.
 	DevHints bool
 }
@@ -80,7 +75,7 @@ type Metrics interface {
 	RequestRefused(endpoint, reason string, status int)
 }
 
-// Dependencies are what the edge works with. Metrics and ClientIP may be nil.
+// Dependencies are what the edge works with. Metrics, ClientIP, Connections and Outdated may be nil.
 type Dependencies struct {
 	// Hub is the engine.
 	Hub *hub.Hub
@@ -96,6 +91,11 @@ type Dependencies struct {
 	Metrics Metrics
 	// ClientIP tells the address that connection limits count; nil means the peer of the connection.
 	ClientIP func(*http.Request) netip.Addr
+	// Connections counts the streams; nil sets no bound. An edge that takes the place of another one goes on with its count.
+	Connections *Connections
+	// Outdated tells whether another edge has taken this one's place and may judge a reader otherwise, nil being an anonymous one. It is
+	// asked once Hub.CloseBy finds the stream, which then ends at once. Nil means never.
+	Outdated func(*hub.Principal) bool
 }
 
 func (d *Dependencies) validate() error {
@@ -141,9 +141,6 @@ func (o Options) withDefaults() (Options, *url.URL, error) {
 	}
 	if !isToken(o.CookieName) {
 		return o, nil, fmt.Errorf("%w: %q", ErrCookieName, o.CookieName)
-	}
-	if o.ConnectionsPerAddress < 0 || o.ConnectionsTotal < 0 {
-		return o, nil, ErrLimit
 	}
 	if o.Limits == (mercure.Limits{}) {
 		o.Limits = mercure.DefaultLimits()

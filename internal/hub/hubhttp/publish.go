@@ -90,6 +90,7 @@ func principalOf(c *token.Claims) *hub.Principal {
 		TokenID:   c.ID,
 		SessionID: c.SessionID,
 		GrantID:   c.GrantID,
+		IssuedAt:  c.IssuedAt,
 		ExpiresAt: c.ExpiresAt,
 		Grants:    c.Grants,
 	}

@@ -436,19 +436,18 @@ func TestPublish_cookieForgery(t *testing.T) {
 
 func TestRegister_refusesBadOptions(t *testing.T) {
 	for name, change := range map[string]func(*hubhttp.Options){
-		"relative URL":        func(o *hubhttp.Options) { o.PublicURL = "/hub" },
-		"URL without path":    func(o *hubhttp.Options) { o.PublicURL = "https://hub.example" },
-		"URL with query":      func(o *hubhttp.Options) { o.PublicURL = hubURL + "?x" },
-		"URL with user":       func(o *hubhttp.Options) { o.PublicURL = "https://u@hub.example/hub" },
-		"URL with wildcard":   func(o *hubhttp.Options) { o.PublicURL = "https://hub.example/*" },
-		"origin with path":    func(o *hubhttp.Options) { o.CORSOrigins = []string{"https://a.example/"} },
-		"wildcard origin":     func(o *hubhttp.Options) { o.CORSOrigins = []string{"*"} },
-		"publish origin":      func(o *hubhttp.Options) { o.PublishOrigins = []string{"a.example"} },
-		"cookie name":         func(o *hubhttp.Options) { o.CookieName = "a b" },
-		"resource":            func(o *hubhttp.Options) { o.Resource = "hub" },
-		"resource fragment":   func(o *hubhttp.Options) { o.Resource = hubURL + "#" },
-		"issuer":              func(o *hubhttp.Options) { o.AuthorizationServers = []string{"auth"} },
-		"negative connection": func(o *hubhttp.Options) { o.ConnectionsTotal = -1 },
+		"relative URL":      func(o *hubhttp.Options) { o.PublicURL = "/hub" },
+		"URL without path":  func(o *hubhttp.Options) { o.PublicURL = "https://hub.example" },
+		"URL with query":    func(o *hubhttp.Options) { o.PublicURL = hubURL + "?x" },
+		"URL with user":     func(o *hubhttp.Options) { o.PublicURL = "https://u@hub.example/hub" },
+		"URL with wildcard": func(o *hubhttp.Options) { o.PublicURL = "https://hub.example/*" },
+		"origin with path":  func(o *hubhttp.Options) { o.CORSOrigins = []string{"https://a.example/"} },
+		"wildcard origin":   func(o *hubhttp.Options) { o.CORSOrigins = []string{"*"} },
+		"publish origin":    func(o *hubhttp.Options) { o.PublishOrigins = []string{"a.example"} },
+		"cookie name":       func(o *hubhttp.Options) { o.CookieName = "a b" },
+		"resource":          func(o *hubhttp.Options) { o.Resource = "hub" },
+		"resource fragment": func(o *hubhttp.Options) { o.Resource = hubURL + "#" },
+		"issuer":            func(o *hubhttp.Options) { o.AuthorizationServers = []string{"auth"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newBare(t)

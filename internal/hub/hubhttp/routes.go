@@ -47,7 +47,8 @@ type api struct {
 	challenges     challenges
 	metadata       []byte
 	rules          []rule
-	connections    *limiter
+	connections    *Connections
+	outdated       func(*hub.Principal) bool
 	legacyCursor   onceLog
 }
 
@@ -94,6 +95,12 @@ func newAPI(o Options, u *url.URL, d Dependencies) (*api, error) {
 	if d.ClientIP == nil {
 		d.ClientIP = httpserver.ClientIP(nil)
 	}
+	if d.Connections == nil {
+		d.Connections = NewConnections(0, 0)
+	}
+	if d.Outdated == nil {
+		d.Outdated = func(*hub.Principal) bool { return false }
+	}
 	return &api{
 		options:        o,
 		hub:            d.Hub,
@@ -108,7 +115,8 @@ func newAPI(o Options, u *url.URL, d Dependencies) (*api, error) {
 		challenges:     newChallenges(metadataURL(u).String()),
 		metadata:       document,
 		rules:          table(),
-		connections:    newLimiter(o.ConnectionsPerAddress, o.ConnectionsTotal),
+		connections:    d.Connections,
+		outdated:       d.Outdated,
 	}, nil
 }
 

@@ -47,6 +47,9 @@ func (a *api) subscribe(c echo.Context) error {
 		release()
 		return err
 	}
+	if a.outdated(s.principal) {
+		subscriber.End() // its reader comes back, to the edge that has taken this one's place
+	}
 	header := make(http.Header)
 	setStreamHeaders(header)
 	if s.params.HasCursor {
@@ -176,7 +179,7 @@ func (s *countedSink) free() {
 	}
 }
 
-// onceLog writes a warning once in the life of the process, since every reconnect of every such client would repeat it.
+// onceLog writes a warning once in the life of an edge, since every reconnect of every such client would repeat it.
 type onceLog struct{ done atomic.Bool }
 
 func (o *onceLog) warn(log *slog.Logger, names []string) {

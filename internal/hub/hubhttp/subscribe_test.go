@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cinnabar-hub/cinnabar/internal/hub/hubhttp"
 	"github.com/cinnabar-hub/cinnabar/internal/mercure"
 )
 
@@ -353,7 +354,7 @@ func TestSubscribe_endsWhenTheTokenDoes(t *testing.T) {
 }
 
 func TestSubscribe_head(t *testing.T) {
-	f := start(t, func(s *settings) { s.options.ConnectionsTotal = 1 })
+	f := start(t, func(s *settings) { s.streams = hubhttp.NewConnections(0, 1) })
 	held := f.subscribe("match=T")
 	for _, tc := range []struct {
 		name, query string
@@ -452,8 +453,7 @@ func TestSubscribe_costOfPatterns(t *testing.T) {
 
 func TestSubscribe_connectionLimits(t *testing.T) {
 	f := start(t, func(s *settings) {
-		s.options.ConnectionsPerAddress = 2
-		s.options.ConnectionsTotal = 3
+		s.streams = hubhttp.NewConnections(2, 3)
 		s.trusted = loopback()
 	})
 	from := func(address string) request {
@@ -474,7 +474,7 @@ func TestSubscribe_connectionLimits(t *testing.T) {
 }
 
 func TestSubscribe_refusedRequestsGiveTheirPlaceBack(t *testing.T) {
-	f := start(t, func(s *settings) { s.options.ConnectionsTotal = 1 })
+	f := start(t, func(s *settings) { s.streams = hubhttp.NewConnections(0, 1) })
 	for range 3 {
 		if got := f.status(request0(f.base+"?match_nope=T", nil)); got != 400 {
 			t.Errorf("bad request = %d, want 400", got)
@@ -484,7 +484,7 @@ func TestSubscribe_refusedRequestsGiveTheirPlaceBack(t *testing.T) {
 }
 
 func TestSubscribe_whenNoStreamCanBeServed(t *testing.T) {
-	f := start(t, func(s *settings) { s.options.ConnectionsTotal = 1 })
+	f := start(t, func(s *settings) { s.streams = hubhttp.NewConnections(0, 1) })
 	f.closed = true
 	must(t, f.sinks.Close())
 	for range 2 { // the second finds the place of the first
@@ -497,7 +497,7 @@ func TestSubscribe_whenNoStreamCanBeServed(t *testing.T) {
 }
 
 func TestSubscribe_draining(t *testing.T) {
-	f := start(t, func(s *settings) { s.options.ConnectionsTotal = 1 })
+	f := start(t, func(s *settings) { s.streams = hubhttp.NewConnections(0, 1) })
 	s := f.subscribe("match=T")
 	must(t, f.hub.Drain(t.Context()))
 	s.ended()

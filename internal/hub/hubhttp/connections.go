@@ -9,8 +9,9 @@ import (
 // otherwise take a new address for every stream.
 const ipv6ClientBits = 64
 
-// limiter counts open streams per client address and in total (LIM-04). Its memory is bounded by the open streams.
-type limiter struct {
+// Connections counts open streams per client address and in total (LIM-04). Its memory is bounded by the open streams. It is safe
+// for concurrent use.
+type Connections struct {
 	perAddress, total int // 0: no bound
 
 	mu        sync.Mutex
@@ -18,13 +19,15 @@ type limiter struct {
 	byAddress map[netip.Addr]int
 }
 
-func newLimiter(perAddress, total int) *limiter {
-	return &limiter{perAddress: perAddress, total: total, byAddress: make(map[netip.Addr]int)}
+// NewConnections bounds the open streams of one client address, an IPv6 client being its /64, and those of all clients; 0 means no
+// bound.
+func NewConnections(perAddress, total int) *Connections {
+	return &Connections{perAddress: perAddress, total: total, byAddress: make(map[netip.Addr]int)}
 }
 
 // acquire takes a place for a stream of address. The caller calls release exactly once after success; the errors are
 // errTooManyConnections and errAddressConnections. An unknown address counts in total only.
-func (l *limiter) acquire(address netip.Addr) (release func(), err error) {
+func (l *Connections) acquire(address netip.Addr) (release func(), err error) {
 	client := clientOf(address)
 	counted := l.perAddress > 0 && client.IsValid()
 	l.mu.Lock()
@@ -42,7 +45,7 @@ func (l *limiter) acquire(address netip.Addr) (release func(), err error) {
 	return func() { l.release(client, counted) }, nil
 }
 
-func (l *limiter) release(client netip.Addr, counted bool) {
+func (l *Connections) release(client netip.Addr, counted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open--

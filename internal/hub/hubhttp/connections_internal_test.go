@@ -10,7 +10,7 @@ import (
 func TestLimiter(t *testing.T) {
 	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	t.Run("LIM-04 per address", func(t *testing.T) {
-		l := newLimiter(2, 0)
+		l := NewConnections(2, 0)
 		first, err := l.acquire(a)
 		if err != nil {
 			t.Fatal(err)
@@ -30,7 +30,7 @@ func TestLimiter(t *testing.T) {
 		}
 	})
 	t.Run("LIM-04 a /64 is one IPv6 client", func(t *testing.T) {
-		l := newLimiter(1, 0)
+		l := NewConnections(1, 0)
 		if _, err := l.acquire(netip.MustParseAddr("2001:db8:0:1::1")); err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func TestLimiter(t *testing.T) {
 		}
 	})
 	t.Run("LIM-04 in total", func(t *testing.T) {
-		l := newLimiter(0, 2)
+		l := NewConnections(0, 2)
 		release, err := l.acquire(netip.Addr{})
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +59,7 @@ func TestLimiter(t *testing.T) {
 		}
 	})
 	t.Run("an unknown address is not one client", func(t *testing.T) {
-		l := newLimiter(1, 0)
+		l := NewConnections(1, 0)
 		for range 3 {
 			if _, err := l.acquire(netip.Addr{}); err != nil {
 				t.Errorf("acquire = %v, want nil", err)
@@ -67,7 +67,7 @@ func TestLimiter(t *testing.T) {
 		}
 	})
 	t.Run("keeps nothing of who has left", func(t *testing.T) {
-		l := newLimiter(10, 0)
+		l := NewConnections(10, 0)
 		var wg sync.WaitGroup
 		for i := range 200 {
 			wg.Go(func() {
