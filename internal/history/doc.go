@@ -38,6 +38,12 @@
 // retained entry that bears it (REC-12), whatever the number of entries, in time
 // that does not depend on it.
 //
+// # Epochs and copies
+//
+// Positions mean something within one epoch only ([Head]). A copy of a log ([Backupper]) has another epoch than the
+// log, whatever becomes of the two: they would give the same positions to different entries. Clients are not concerned,
+// since their cursors are event ids: one that the copy knows goes on after it, any other is unknown.
+//
 // # Back-pressure
 //
 // A log holds a bounded number of bytes for appends that wait and for tails that

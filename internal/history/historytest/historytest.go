@@ -6,7 +6,7 @@
 //	}
 //
 // It checks order, visibility, ids and their twins, paging, retention,
-// back-pressure, concurrency, closing and reopening, but not what survives a
+// back-pressure, concurrency, closing and reopening, and statistics where there are any, but not what survives a
 // crash: that depends on the implementation. Run it with the race detector too.
 package historytest
 
@@ -75,6 +75,7 @@ func Run(t *testing.T, o Options, open func(t *testing.T, l Limits) Store) {
 		{"pressure", s.testPressure},
 		{"concurrency", s.testConcurrency},
 		{"lifecycle", s.testLifecycle},
+		{"inspect", s.testInspect},
 	} {
 		t.Run(group.name, group.run)
 	}

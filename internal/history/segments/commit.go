@@ -1,6 +1,7 @@
 package segments
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -20,6 +21,8 @@ type committer struct {
 	entries []history.Entry
 	hashes  []uint64
 	millis  int64 // time of the newest record, so that times never decrease
+	cut     bool  // the segment was cut back, and not synced since
+	failing bool  // the last commit failed in a way that the next one may not
 }
 
 // runCommitter commits what is queued until the log is closed, when nothing is queued any more.
@@ -51,6 +54,7 @@ func (l *Log) commitQueued() bool {
 		return rotate
 	}
 	err := l.commit(batch, bytes)
+	l.report(err)
 	if err != nil {
 		var size int64
 		for _, q := range batch {
@@ -68,6 +72,20 @@ func (l *Log) commitQueued() bool {
 		c.buf = nil
 	}
 	return true
+}
+
+// report tells the operator when commits begin to fail, and when they succeed again; not of each of them. That of a log that
+// has become read-only was told already.
+func (l *Log) report(err error) {
+	c := &l.committer
+	switch {
+	case err == nil && c.failing:
+		l.o.Logger.Info("history stores updates again", slog.String("folder", l.o.Dir))
+	case err != nil && !c.failing && !errors.Is(err, history.ErrReadOnly):
+		l.o.Logger.Error("history cannot store updates; it tries again with each that comes",
+			slog.String("folder", l.o.Dir), slog.String("error", err.Error()))
+	}
+	c.failing = err != nil
 }
 
 // commit stores the batch and makes it visible, first to readers, then to tails. When it fails,
@@ -111,11 +129,13 @@ func (l *Log) write(s *segment) error {
 	switch {
 	case err == nil:
 		if err = s.file.Sync(); err == nil {
+			l.committer.cut = false
 			return nil
 		}
 		err = fmt.Errorf("sync: %w", err)
 	case isNoSpace(err):
 		if cut := s.file.Truncate(s.size); cut == nil {
+			l.committer.cut = true
 			return fmt.Errorf("%w: %w", history.ErrNoSpace, err)
 		}
 	}
@@ -165,8 +185,15 @@ func (l *Log) rotateIdle() {
 	}
 }
 
-// rotate begins a new segment. The current one is complete and synced.
+// rotate begins a new segment. The current one is complete and synced, what a full disk had left at its end included: once
+// another segment follows, that would be damage.
 func (l *Log) rotate() error {
+	if l.committer.cut {
+		if err := l.committer.segment.file.Sync(); err != nil {
+			return l.fail(fmt.Errorf("sync: %w", err))
+		}
+		l.committer.cut = false
+	}
 	s, err := l.createSegment(l.committer.segment.last() + 1)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +22,13 @@ const crashDir = "CINNABAR_TEST_CRASH_DIR"
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashDir); dir != "" {
 		appendForEver(dir)
+	}
+	if dir := os.Getenv(fullDir); dir != "" {
+		if err := fillDisk(context.Background(), dir); err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
 	}
 	m.Run()
 }
@@ -66,6 +74,9 @@ func TestKill(t *testing.T) {
 	for round := range 6 {
 		last = max(last, runAndKill(t, dir, acknowledged, 150+round*400))
 		checkAcknowledged(t, dir, acknowledged, last)
+	}
+	if oldest := names(t, dir)[0]; filepath.Base(oldest) == "0000000000000001.seg" {
+		t.Error("no file was ever removed: the test says nothing about retention")
 	}
 }
 

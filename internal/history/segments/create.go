@@ -17,7 +17,7 @@ func (l *Log) createSegment(base history.Position) (*segment, error) {
 	temp := name + tempSuffix
 	seed, err := l.writeHeader(temp, base)
 	if err == nil {
-		err = l.folder.Rename(temp, name)
+		err = l.install(temp, name)
 	}
 	if err != nil {
 		return nil, l.undoCreate(err, temp)
@@ -31,6 +31,19 @@ func (l *Log) createSegment(base history.Position) (*segment, error) {
 	}
 	x := newGrowingIndex()
 	return &segment{base: base, name: name, seed: seed, file: f, size: headerSize, growing: x, ids: x}, nil
+}
+
+// install gives a finished file its name, and overwrites nothing: whoever has put a file of that name there since the
+// store was opened may need it.
+func (l *Log) install(temp, name string) error {
+	taken, err := l.folder.Exists(name)
+	switch {
+	case err != nil:
+		return err
+	case taken:
+		return fmt.Errorf("%w: %s has appeared in the folder", history.ErrForeignFile, name)
+	}
+	return l.folder.Rename(temp, name)
 }
 
 // undoCreate removes what a failed attempt to create a segment has left. An empty segment must not

@@ -14,7 +14,10 @@
 // file is cut back to where it was as far as that works, and every later Append returns
 // history.ErrReadOnly until the store is opened again. A full disk is the
 // exception: when a write finds no space and the file can be cut back, appends fail with
-// history.ErrNoSpace and work again once there is space.
+// history.ErrNoSpace and work again once there is space. The logger is told when that begins and when it is over.
+//
+// What was written and not synced when a process was killed can be read by the next one, which therefore syncs the last file
+// and the folder before it shows anything.
 //
 // # Retention
 //
@@ -32,8 +35,9 @@
 // holds an exclusive lock (flock, or LockFileEx on Windows), and segments (0600), named
 // after the position of their first record in 16 hexadecimal digits:
 // 0000000000000001.seg. A segment under construction ends with .tmp and is removed
-// when found. Names that start with a dot and lost+found are left alone; any other file makes
-// Open fail with history.ErrForeignFile. Integers are little-endian. A segment is a
+// when found. Names that start with a dot and lost+found are left alone; any other file, and any link, makes
+// Open fail with history.ErrForeignFile, and rights of others than owner and group with private.ErrLoose. No file that
+// has appeared meanwhile is overwritten. Integers are little-endian. A segment is a
 // header and records without gaps:
 //
 //	offset size  segment header, 64 bytes
@@ -66,9 +70,21 @@
 // index: about a second per million small records in the page cache. Only the last
 // segment can have been cut short by a crash: its tail from the first invalid record on
 // was never acknowledged and is cut off, unless a valid record that starts a
-// later commit follows, which proves that the invalid one had been synced. That, and an
+// later commit follows, which proves that the invalid one had been synced; the search for one takes time that grows with
+// the tail alone, whatever a publisher has put into it. That, and an
 // invalid record or a gap anywhere else, is history.ErrCorrupt, and nothing is changed.
-// A newer format is history.ErrNewerFormat.
+// A newer format is history.ErrNewerFormat. Missing segments at the beginning cannot be told from trimmed ones.
+//
+// A successor waits for the lock as long as Options.Wait. Its owner gives the lock up last, when its files are closed,
+// and nobody looks at the files before having it, so no two processes write. A store can also be opened for reading
+// alone, which takes the lock and changes nothing.
+//
+// # Backup
+//
+// Backup copies the segments from the newest to the oldest, up to where each ended when it began, while the committer
+// and the janitor go on. A segment that was trimmed before its turn is left out, and with it the older ones, so the
+// copy has no gap and holds up no removal but that of the file it is reading. Every record is checked. The copy is
+// another store: its segments have another store id, salts of their own, and checksums that continue from these.
 //
 // # Index
 //

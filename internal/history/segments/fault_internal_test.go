@@ -145,7 +145,7 @@ func newStage(t *testing.T, o Options) *stage {
 // open opens the log; without faults again.
 func (s *stage) open() {
 	s.t.Helper()
-	d, err := openDir(s.o.Dir)
+	d, err := openDir(s.o.Dir, false)
 	if err != nil {
 		s.t.Fatalf("openDir() = %v", err)
 	}
@@ -279,6 +279,27 @@ func TestNoSpace(t *testing.T) {
 		s.wantIDs("id-1", "id-5")
 		s.reopen()
 		s.wantIDs("id-1", "id-5")
+	})
+	t.Run("the operator is told once, and once that it is over", func(t *testing.T) {
+		said, logger := newNotes()
+		s := newStage(t, Options{Logger: logger})
+		for range 2 {
+			s.mustAppend(1)
+			s.faults.on(noSpace(t), "write")
+			for range 5 {
+				if err := s.append(); err == nil {
+					t.Fatal("Append() succeeds")
+				}
+			}
+			s.faults.set(nil)
+			s.mustAppend(5)
+		}
+		if full, over := said.count("cannot store updates"), said.count("stores updates again"); full != 2 || over != 2 {
+			t.Errorf("the log says %d times that the disk is full, and %d times that it no longer is, want 2 and 2", full, over)
+		}
+		if said.count("history: no space left") != 2 {
+			t.Error("the log does not say why")
+		}
 	})
 	t.Run("it is final when the file cannot be cut back", func(t *testing.T) {
 		s := newStage(t, Options{})

@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"io/fs"
 	"log/slog"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -19,14 +20,19 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/history/feed"
 )
 
-// Open opens the store in o.Dir, makes it if there is none, and locks it until Close. The context
-// bounds the opening. Errors: history.ErrLocked, ErrForeignFile, ErrNewerFormat and ErrCorrupt, and
-// those of the file system; Open changes nothing then.
+// errReading is why nothing can be appended to a log that was opened so.
+var errReading = errors.New("segments: opened for reading alone")
+
+// Open opens the store in o.Dir, makes it if there is none, and locks it until Close. The context bounds the opening,
+// and the waiting for another process that has the store. Errors: history.ErrLocked, ErrForeignFile, ErrNewerFormat and
+// ErrCorrupt, private.ErrLoose, fs.ErrNotExist for reading alone where there is no store, and those of the file system;
+// Open changes nothing then.
 func Open(ctx context.Context, o Options) (*Log, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	d, err := openDir(o.Dir)
+	o = o.withDefaults()
+	d, err := openWaiting(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("open segments: %w", err)
 	}
@@ -51,6 +57,9 @@ func open(ctx context.Context, o Options, f folder, hash func(string) uint64) (*
 	l.feed = feed.New(feed.Options{
 		BufferBytes: o.TailBufferBytes, LagBytes: o.TailLagBytes, Patience: o.AppendPatience,
 	}, l.last)
+	if l.o.ReadOnly {
+		l.failed = errReading
+	}
 	if l.o.MaxAge > 0 {
 		l.expire(time.Now())
 	}
@@ -80,14 +89,20 @@ func (l *Log) load(ctx context.Context) error {
 		return err
 	}
 	for _, name := range temps {
+		if l.o.ReadOnly {
+			break
+		}
 		if err := l.removeIfThere(name); err != nil {
 			return err
 		}
 	}
-	if len(found) == 0 {
-		return l.initialise()
+	switch {
+	case len(found) > 0:
+		return l.resume(found[len(found)-1])
+	case l.o.ReadOnly:
+		return fmt.Errorf("%w: the folder holds no history", fs.ErrNotExist)
 	}
-	return l.resume(found[len(found)-1])
+	return l.initialise()
 }
 
 // list returns the names of the segments in order, and of those that were never finished.
@@ -103,19 +118,30 @@ func (l *Log) list() (names, temps []string, err error) {
 		}
 		_, isSegment := parseSegmentName(name)
 		_, isTemp := parseSegmentName(strings.TrimSuffix(name, tempSuffix))
-		switch {
-		case !f.Type().IsRegular():
+		if !f.Type().IsRegular() || !isSegment && !isTemp {
 			return nil, nil, fmt.Errorf("%w: %s", history.ErrForeignFile, name)
-		case isSegment:
+		}
+		if err := l.checkRights(f); err != nil {
+			return nil, nil, err
+		}
+		if isSegment {
 			names = append(names, name)
-		case isTemp:
+		} else {
 			temps = append(temps, name)
-		default:
-			return nil, nil, fmt.Errorf("%w: %s", history.ErrForeignFile, name)
 		}
 	}
 	slices.Sort(names)
 	return names, temps, nil
+}
+
+// checkRights refuses a file that other users have rights on. Rights of the group are left to the operator: who mounts
+// volumes for a container often grants them.
+func (l *Log) checkRights(f fs.DirEntry) error {
+	info, err := f.Info()
+	if err != nil {
+		return err
+	}
+	return checkMode(filepath.Join(l.o.Dir, f.Name()), info, othersMask)
 }
 
 // scanAll reads the segments, several at a time. It returns those it opened also when it fails.
@@ -170,17 +196,10 @@ func (l *Log) initialise() error {
 
 // resume goes on with the store whose last segment is given.
 func (l *Log) resume(s *scanned) error {
-	if s.torn != nil {
-		l.o.Logger.Warn("history ended with an unfinished write, which was cut off",
-			slog.String("segment", s.name), slog.Int64("offset", s.size), slog.String("reason", s.torn.Error()))
-		if err := s.file.Truncate(s.size); err != nil {
+	if !l.o.ReadOnly {
+		if err := l.mend(s); err != nil {
 			return err
 		}
-	}
-	// Records that were written but not synced when the process died are readable now, and the
-	// next commits rest on them.
-	if err := s.file.Sync(); err != nil {
-		return err
 	}
 	l.store = s.store
 	for _, x := range l.segments {
@@ -190,4 +209,19 @@ func (l *Log) resume(s *scanned) error {
 	l.committer.segment, l.committer.millis = s.segment, s.newest
 	l.trim()
 	return nil
+}
+
+// mend makes the last segment one that can be appended to.
+func (l *Log) mend(s *scanned) error {
+	if s.torn != nil {
+		l.o.Logger.Warn("history ended with an unfinished write, which was cut off",
+			slog.String("segment", s.name), slog.Int64("offset", s.size), slog.String("reason", s.torn.Error()))
+		if err := s.file.Truncate(s.size); err != nil {
+			return err
+		}
+	}
+	// Records that were written but not synced when the process died are readable now, and the
+	// next commits rest on them. So may the segment's name have been given and not synced, and with it all that
+	// is written to it from now on would be lost.
+	return errors.Join(s.file.Sync(), l.folder.Sync())
 }

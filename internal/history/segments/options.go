@@ -40,6 +40,12 @@ type Options struct {
 	TailLagBytes int64
 	// AppendPatience is how long Append waits then; 0 means 5 s.
 	AppendPatience time.Duration
+	// Wait is how long Open waits for another process that has the store open, such as a predecessor that is
+	// about to end; 0 means that Open returns history.ErrLocked at once.
+	Wait time.Duration
+	// ReadOnly opens a store that is there for reading alone, and changes nothing in it: what a crash has left at its
+	// end is passed over, the limits are not enforced, and Append fails. It takes the lock all the same.
+	ReadOnly bool
 	// Logger receives what an operator should know about recovery and about failures behind the
 	// scenes; nil means nobody.
 	Logger *slog.Logger
@@ -51,7 +57,7 @@ func (o Options) Validate() error {
 	case o.Dir == "":
 		return errors.New("segments: no folder given")
 	case o.MaxEvents < 0 || o.MaxBytes < 0 || o.MaxAge < 0 || o.SegmentBytes < 0,
-		o.TailBufferBytes < 0 || o.TailLagBytes < 0 || o.AppendPatience < 0:
+		o.TailBufferBytes < 0 || o.TailLagBytes < 0 || o.AppendPatience < 0 || o.Wait < 0:
 		return errors.New("segments: negative limit")
 	case o.MaxBytes > 0 && o.MaxBytes < 64<<10:
 		return errors.New("segments: limit by bytes below 64 KiB")
@@ -64,6 +70,9 @@ func (o Options) Validate() error {
 }
 
 func (o Options) withDefaults() Options {
+	if o.ReadOnly {
+		o.MaxEvents, o.MaxBytes, o.MaxAge = 0, 0, 0 // nothing is trimmed
+	}
 	if o.SegmentBytes == 0 {
 		o.SegmentBytes = DefaultSegmentBytes
 		if o.MaxBytes > 0 {

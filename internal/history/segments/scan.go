@@ -2,7 +2,6 @@ package segments
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -94,51 +93,4 @@ func (s *scanned) readAll(ctx context.Context, r *recordReader, hash func(string
 			return ctx.Err()
 		}
 	}
-}
-
-// checkTorn decides about the last segment's records from the invalid one on. A commit is
-// synced before the next one is written, and only then acknowledged. So a later commit in the file proves
-// that the invalid record had been stored once and was acknowledged: that is damage.
-// Without one the invalid record belongs to the last commit, which a crash cut short.
-func (s *scanned) checkTorn(r *recordReader, end int64, reason error) error {
-	later, err := laterCommit(s.file, s.seed, r.start+1, end, s.last()+1)
-	if err != nil {
-		return err
-	}
-	if later {
-		return s.damaged(r, s.last()+1, reason)
-	}
-	s.torn = reason
-	return nil
-}
-
-// laterCommit tells whether the file holds, at any offset from start on, a valid record after the
-// given position that starts a commit.
-func laterCommit(f file, seed uint32, start, end int64, after history.Position) (bool, error) {
-	buf := make([]byte, scanBytes)
-	for start+fixedSize <= end {
-		b := buf[:min(int64(len(buf)), end-start)]
-		if _, err := f.ReadAt(b, start); err != nil {
-			return false, err
-		}
-		limit := after + history.Position(end-start)/fixedSize + 1
-		n := len(b) - fixedSize + 1
-		for i := range n {
-			if !plausibleCommit(b[i:], after, limit) {
-				continue
-			}
-			r := recordReader{file: f, seed: seed, next: start + int64(i), end: end}
-			if _, err := r.read(); err == nil {
-				return true, nil
-			}
-		}
-		start += int64(n)
-	}
-	return false, nil
-}
-
-// plausibleCommit tells whether b looks like a record that starts a commit, between the positions.
-func plausibleCommit(b []byte, after, limit history.Position) bool {
-	p := history.Position(binary.LittleEndian.Uint64(b[16:]))
-	return p > after && p <= limit && b[8] == recordVersion && b[9]&flagCommit != 0
 }
