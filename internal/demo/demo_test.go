@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -264,7 +266,7 @@ func (p *page) check(t *testing.T, e *echo.Echo) {
 			t.Errorf("%d %s elements", p.landmarks[name], name)
 		}
 	}
-	for _, id := range []string{"main", "who", "state", "log", "pause", "publish", "topic", "data", "private", "result", "login"} {
+	for _, id := range []string{"main", "who", "countdown", "state", "anew", "log", "pause", "publish", "topic", "data", "private", "result", "login", "logout"} {
 		if p.ids[id] != 1 {
 			t.Errorf("the script's element %q is not there", id)
 		}
@@ -392,20 +394,49 @@ func TestRegister_RefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
-// TestScripts_Syntax has Node parse the page's modules.
+// script gives the source of one of the page's modules.
+func script(t *testing.T, name string) string {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join("..", "..", "web", "static", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(source)
+}
+
+// module writes a source where Node takes it for a module, as browsers do.
+func module(t *testing.T, source string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "module.mjs")
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestScripts_Syntax has Node parse the page's modules, and what the guide says to write.
 func TestScripts_Syntax(t *testing.T) {
 	node := needs.Program(t, "node")
-	for _, name := range []string{"start.js", "stream.js"} {
+	sources := map[string]string{}
+	for _, name := range []string{"start.js", "stream.js", "session.js"} {
+		sources[name] = script(t, name)
+	}
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "guide-browser.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, block := range regexp.MustCompile("(?s)```js\n(.*?)```").FindAllSubmatch(guide, -1) {
+		sources[fmt.Sprintf("guide %d", i+1)] = string(block[1])
+	}
+	for i, block := range regexp.MustCompile(`(?s)<script type="module">\n(.*?)</script>`).FindAllSubmatch(guide, -1) {
+		sources[fmt.Sprintf("page of the guide %d", i+1)] = string(block[1])
+	}
+	if len(sources) < 6 {
+		t.Errorf("the guide has no scripts: %d in all", len(sources))
+	}
+	for name, source := range sources {
 		t.Run(name, func(t *testing.T) {
-			source, err := os.ReadFile(filepath.Join("..", "..", "web", "static", name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			file := filepath.Join(t.TempDir(), "module.mjs") // .mjs: parsed as a module, as browsers do
-			if err := os.WriteFile(file, source, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			out, err := exec.CommandContext(t.Context(), node, "--check", file).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), node, "--check", module(t, source)).CombinedOutput()
 			if err != nil {
 				t.Errorf("%v:\n%s", err, out)
 			}
@@ -413,34 +444,35 @@ func TestScripts_Syntax(t *testing.T) {
 	}
 }
 
-// TestScripts_Stream runs the unit tests of the page's stream module.
-func TestScripts_Stream(t *testing.T) {
+// TestScripts_Modules runs the unit tests of the page's modules.
+func TestScripts_Modules(t *testing.T) {
 	node := needs.Program(t, "node")
-	source, err := os.ReadFile(filepath.Join("..", "..", "web", "static", "stream.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "stream.mjs")
-	if err := os.WriteFile(file, source, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), node, filepath.Join("testdata", "stream_test.mjs"))
-	cmd.Env = append(os.Environ(), "STREAM="+file)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v:\n%s", err, out)
+	for _, name := range []string{"stream", "session"} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), node, filepath.Join("testdata", name+"_test.mjs"))
+			cmd.Env = append(os.Environ(), "MODULE="+module(t, script(t, name+".js")))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v:\n%s", err, out)
+			}
+		})
 	}
 }
 
-// TestScripts_NoMarkup keeps what arrives from the network out of markup.
+// TestScripts_NoMarkup keeps what arrives from the network out of markup, and out of what a browser keeps.
 func TestScripts_NoMarkup(t *testing.T) {
-	for _, name := range []string{"start.js", "stream.js"} {
-		source, err := os.ReadFile(filepath.Join("..", "..", "web", "static", name))
-		if err != nil {
-			t.Fatal(err)
+	forbidden := []string{
+		"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "DOMParser", "localStorage", "sessionStorage", "document.cookie",
+	}
+	for _, name := range []string{"start.js", "stream.js", "session.js"} {
+		source := script(t, name)
+		if name == "session.js" {
+			// Where tabs cannot talk to each other directly, a message passes through the storage and is gone at once.
+			source = strings.Replace(source, "localStorage.setItem(name, JSON.stringify(message));", "", 1)
+			source = strings.Replace(source, "localStorage.removeItem(name);", "", 1)
 		}
-		for _, forbidden := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "DOMParser", "localStorage", "sessionStorage"} {
-			if strings.Contains(string(source), forbidden) {
-				t.Errorf("%s uses %s", name, forbidden)
+		for _, word := range forbidden {
+			if strings.Contains(source, word) {
+				t.Errorf("%s uses %s", name, word)
 			}
 		}
 	}

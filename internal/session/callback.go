@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/cinnabar-hub/cinnabar/internal/rar"
 	"github.com/cinnabar-hub/cinnabar/internal/token"
 )
 
@@ -83,12 +84,16 @@ func (b *broker) finish(c echo.Context, login *loginState, values map[string]str
 		log.LogAttrs(ctx, slog.LevelWarn, "authorization response without a usable code")
 		return ErrorFailed
 	}
-	compact, claims, err := b.obtain(ctx, login, code)
+	t, err := b.exchange(ctx, login, code)
+	if err != nil {
+		return failure(ctx, log.With(slog.String("profile", login.Profile)), err)
+	}
+	claims, err := b.accept(ctx, t.access)
 	if err == nil {
-		err = b.establish(c, login, compact, claims)
+		err = b.establish(c, login, t, claims)
 	}
 	if err != nil {
-		return failure(ctx, log.With(slog.String("profile", login.Profile), slog.Int("token_bytes", len(compact))), err)
+		return failure(ctx, log.With(slog.String("profile", login.Profile), slog.Int("token_bytes", len(t.access))), err)
 	}
 	log.LogAttrs(ctx, slog.LevelInfo, "signed in", slog.String("token_id", claims.ID))
 	return ""
@@ -121,60 +126,85 @@ func outcomeOf(code string) string {
 	return ErrorFailed
 }
 
-// obtain redeems the code and verifies the token as the hub will.
-func (b *broker) obtain(ctx context.Context, login *loginState, code string) (string, *token.Claims, error) {
-	compact, err := b.exchange(ctx, login, code)
-	if err != nil {
-		return "", nil, err
-	}
+// accept verifies a token as the hub will, and that it was issued to the broker by its issuer.
+func (b *broker) accept(ctx context.Context, compact string) (*token.Claims, error) {
 	if len(compact) > MaxTokenBytes {
-		return compact, nil, errTokenTooLarge
+		return nil, errTokenTooLarge
 	}
 	claims, err := b.deps.Verify(ctx, compact)
 	if err != nil {
-		return "", nil, fmt.Errorf("verify access token: %w", err)
+		return nil, fmt.Errorf("verify access token: %w", err)
 	}
 	if claims.Issuer != b.issuer.id || claims.ClientID != b.options.ClientID {
-		return "", nil, errors.New("session: access token is for another issuer or client")
+		return nil, errors.New("session: access token is for another issuer or client")
 	}
-	return compact, claims, nil
+	return claims, nil
 }
 
 // establish ends the session that was there and sets the cookies of the new one.
-func (b *broker) establish(c echo.Context, login *loginState, compact string, claims *token.Claims) error {
-	now := time.Now()
-	state := &sessionState{
+func (b *broker) establish(c echo.Context, login *loginState, t *tokens, claims *token.Claims) error {
+	state := (&sessionState{
 		Issuer:    claims.Issuer,
 		Profile:   login.Profile,
 		Subject:   claims.Subject,
 		Username:  claims.Username,
 		SessionID: claims.SessionID,
-		TokenIDs:  slices.DeleteFunc([]string{claims.ID}, func(id string) bool { return id == "" }),
-		Ends:      now.Add(b.options.Absolute).Unix(),
-		Expires:   claims.ExpiresAt.Unix(),
-	}
-	lifetime := max(b.options.Idle, claims.ExpiresAt.Sub(now)+expiryMargin)
-	ended := b.previous(c, login, claims)
-	if err := b.cookies.setSession(c.Response(), state, compact, lifetime); err != nil {
+		Ends:      time.Now().Add(b.options.Absolute).Unix(),
+		Refresh:   t.refresh,
+		Reads:     reads(claims),
+	}).with(claims.ID)
+	ended, refreshToken := b.previous(c, login, claims)
+	if err := b.setSession(c, state, t.access, claims); err != nil {
 		return err
 	}
-	if b.deps.End != nil && len(ended.TokenIDs) > 0 {
-		b.deps.End(c.Request().Context(), ended)
+	ctx := context.WithoutCancel(c.Request().Context())
+	if refreshToken != "" {
+		b.revokeSession(ctx, c, refreshToken)
+	}
+	if len(ended.TokenIDs) > 0 {
+		b.end(ctx, ended)
 	}
 	return nil
 }
 
-// previous names the session that the new one replaces: the one whose cookie came along, else the one noted
-// when the sign-in started. A session identifier that the new session shares is left out, since ending it
-// would end the new session as well.
-func (b *broker) previous(c echo.Context, login *loginState, claims *token.Claims) Ended {
-	ended := Ended{Issuer: b.issuer.id, SessionID: login.PreviousSession, TokenIDs: login.PreviousTokens}
-	if s, ok := b.cookies.session(c.Request()); ok && s.Issuer == b.issuer.id {
-		ended.SessionID, ended.TokenIDs = s.SessionID, s.TokenIDs
+// setSession sets the cookies of a session that has got a token.
+func (b *broker) setSession(c echo.Context, s *sessionState, compact string, claims *token.Claims) error {
+	lifetime := max(b.options.Idle, time.Until(claims.ExpiresAt)+expiryMargin)
+	kept, err := b.cookies.setSession(c.Response(), s, compact, lifetime)
+	if err != nil {
+		return err
+	}
+	b.notKept(c, s, kept)
+	return nil
+}
+
+// notKept says loudly that a session has lost its refresh token.
+func (b *broker) notKept(c echo.Context, s *sessionState, kept bool) {
+	if s.Refresh == "" || kept {
+		return
+	}
+	s.Refresh = ""
+	b.logger(c).LogAttrs(c.Request().Context(), slog.LevelWarn, "session cannot be renewed: the refresh token does not fit into a cookie",
+		slog.Int("max_cookie_bytes", maxCookieBytes), slog.String("advice", "let the authorization server issue shorter refresh tokens"))
+}
+
+// reads says whether a token may read anything that is private.
+func reads(claims *token.Claims) bool {
+	return claims.Grants != nil && len(claims.Grants.Matchers(rar.Subscribe)) > 0
+}
+
+// previous names the session that the new one replaces, and its refresh token: the one whose cookie came along, else the one noted
+// when the sign-in started. A session identifier that the new session shares is left out, and the refresh token with it, since ending
+// them would end the new session as well.
+func (b *broker) previous(c echo.Context, login *loginState, claims *token.Claims) (ended Ended, refreshToken string) {
+	ended = Ended{Issuer: b.issuer.id, SessionID: login.PreviousSession, TokenIDs: login.PreviousTokens}
+	refreshToken = login.PreviousRefresh
+	if s, ok := b.session(c.Request()); ok {
+		ended.SessionID, ended.TokenIDs, refreshToken = s.SessionID, s.TokenIDs, s.Refresh
 	}
 	if ended.SessionID == claims.SessionID {
-		ended.SessionID = ""
+		ended.SessionID, refreshToken = "", ""
 	}
 	ended.TokenIDs = slices.DeleteFunc(slices.Clone(ended.TokenIDs), func(id string) bool { return id == claims.ID })
-	return ended
+	return ended, refreshToken
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/gorilla/securecookie"
+
+	"github.com/cinnabar-hub/cinnabar/internal/token"
 )
 
 const (
@@ -27,6 +29,9 @@ const (
 	maxLogins = 3
 	// maxCookieBytes is what browsers keep of name and value together.
 	maxCookieBytes = 4096
+	// signedOutLifetime is how long the empty hub cookie of a sign-out lives: long enough for streams of other tabs to come back
+	// and be refused for good.
+	signedOutLifetime = time.Minute
 	// loginHashChars is how much of the state's hash a login cookie's name ends in: 64 bits and a rest.
 	loginHashChars = 11
 )
@@ -43,6 +48,7 @@ type loginState struct {
 	// from another site and then carries no Strict cookie.
 	PreviousSession string   `json:"ps,omitempty"`
 	PreviousTokens  []string `json:"pt,omitempty"`
+	PreviousRefresh string   `json:"pr,omitempty"`
 }
 
 // sessionState is the content of the session cookie.
@@ -52,9 +58,35 @@ type sessionState struct {
 	Subject   string   `json:"s"`
 	Username  string   `json:"u,omitempty"`
 	SessionID string   `json:"d,omitempty"`
-	TokenIDs  []string `json:"j"` // the last two, the newest last
-	Ends      int64    `json:"e"` // the absolute end, Unix seconds
-	Expires   int64    `json:"x"` // the token's exp, Unix seconds
+	TokenIDs  []string `json:"j"`           // the last maxTokenIDs, the newest last
+	Ends      int64    `json:"e"`           // the absolute end, Unix seconds
+	Refresh   string   `json:"r,omitempty"` // the refresh token; empty: the session cannot be renewed
+	Reads     bool     `json:"g,omitempty"` // its tokens may read private updates
+}
+
+// maxTokenIDs is how many of a session's tokens are remembered: the current one, and the one before, whose streams may still be
+// open.
+const maxTokenIDs = 2
+
+// over says whether the session's absolute end has passed.
+func (s *sessionState) over(now time.Time) bool { return !now.Before(time.Unix(s.Ends, 0)) }
+
+// owns says whether a token belongs to the session.
+func (s *sessionState) owns(claims *token.Claims) bool {
+	return s.Issuer == claims.Issuer && slices.Contains(s.TokenIDs, claims.ID)
+}
+
+// with returns the session with a token more.
+func (s *sessionState) with(tokenID string) *sessionState {
+	next := *s
+	next.TokenIDs = slices.DeleteFunc(slices.Clone(s.TokenIDs), func(id string) bool { return id == tokenID })
+	if tokenID != "" {
+		next.TokenIDs = append(next.TokenIDs, tokenID)
+	}
+	if n := len(next.TokenIDs); n > maxTokenIDs {
+		next.TokenIDs = next.TokenIDs[n-maxTokenIDs:]
+	}
+	return &next
 }
 
 // cookies names, seals, sets and expires the broker's cookies. It is immutable.
@@ -188,36 +220,102 @@ func (k *cookies) session(r *http.Request) (*sessionState, bool) {
 	return nil, false
 }
 
-// setSession seals s and sets both cookies of a session. It sets neither when s does not fit.
-func (k *cookies) setSession(w http.ResponseWriter, s *sessionState, compact string, lifetime time.Duration) error {
+// setSession seals s and sets both cookies of a session. It sets neither when they do not fit. A refresh token that does not fit
+// beside the rest is left out: kept says whether it was not.
+func (k *cookies) setSession(w http.ResponseWriter, s *sessionState, compact string, lifetime time.Duration) (kept bool, err error) {
+	if len(k.hubName)+len(compact) > maxCookieBytes {
+		return false, errTokenTooLarge
+	}
+	value, kept, err := k.seal(s)
+	if err != nil {
+		return false, err
+	}
+	k.setHub(w, compact, lifetime)
+	http.SetCookie(w, k.brokerSession(value, s))
+	return kept, nil
+}
+
+// setState seals s and sets the session cookie alone.
+func (k *cookies) setState(w http.ResponseWriter, s *sessionState) (kept bool, err error) {
+	value, kept, err := k.seal(s)
+	if err != nil {
+		return false, err
+	}
+	http.SetCookie(w, k.brokerSession(value, s))
+	return kept, nil
+}
+
+// seal makes the value of the session cookie, without the refresh token if it must.
+func (k *cookies) seal(s *sessionState) (value string, kept bool, err error) {
+	value, err = k.sealed(s)
+	if err == nil || s.Refresh == "" {
+		return value, s.Refresh != "", err
+	}
+	bare := *s
+	bare.Refresh = ""
+	value, err = k.sealed(&bare)
+	return value, false, err
+}
+
+func (k *cookies) sealed(s *sessionState) (string, error) {
 	value, err := securecookie.EncodeMulti(k.sessionName, s, k.sessionCodecs...)
 	if err != nil { // sealing fails for nothing but length
-		return fmt.Errorf("%w: seal session cookie: %w", errTokenTooLarge, err)
+		return "", fmt.Errorf("%w: seal session cookie: %w", errTokenTooLarge, err)
 	}
-	if len(k.sessionName)+len(value) > maxCookieBytes || len(k.hubName)+len(compact) > maxCookieBytes {
-		return errTokenTooLarge
+	if len(k.sessionName)+len(value) > maxCookieBytes {
+		return "", errTokenTooLarge
 	}
+	return value, nil
+}
+
+// setHub sets the hub cookie. A host-only twin of one with a Domain would be sent along, and two different tokens are refused, so it
+// goes.
+func (k *cookies) setHub(w http.ResponseWriter, value string, lifetime time.Duration) {
 	if k.domain != "" {
-		// A host-only twin would be sent along, and two different tokens are refused.
 		http.SetCookie(w, k.hub("", "", 0))
 	}
-	http.SetCookie(w, k.hub(compact, k.domain, lifetime))
-	http.SetCookie(w, k.broker(k.sessionName, value, http.SameSiteStrictMode, k.idle))
-	return nil
+	http.SetCookie(w, k.hub(value, k.domain, lifetime))
 }
 
 // expireHub removes the hub cookie in every variant that the broker could have set.
-func (k *cookies) expireHub(w http.ResponseWriter) {
-	http.SetCookie(w, k.hub("", "", 0))
-	if k.domain != "" {
-		http.SetCookie(w, k.hub("", k.domain, 0))
-	}
-}
+func (k *cookies) expireHub(w http.ResponseWriter) { k.setHub(w, "", 0) }
 
 // expireSession removes both cookies of a session.
 func (k *cookies) expireSession(w http.ResponseWriter) {
 	k.expireHub(w)
 	http.SetCookie(w, k.broker(k.sessionName, "", http.SameSiteStrictMode, 0))
+}
+
+// signOut removes the session and leaves an empty hub cookie for a while: a credential that the hub refuses, so that streams of
+// other tabs end for good and none comes back as an anonymous one.
+func (k *cookies) signOut(w http.ResponseWriter) {
+	k.setHub(w, "", signedOutLifetime)
+	http.SetCookie(w, k.broker(k.sessionName, "", http.SameSiteStrictMode, 0))
+}
+
+// brokerSession makes the session cookie, which lives no longer than its session.
+func (k *cookies) brokerSession(value string, s *sessionState) *http.Cookie {
+	return k.broker(k.sessionName, value, http.SameSiteStrictMode, min(k.idle, time.Until(time.Unix(s.Ends, 0)).Round(time.Second)))
+}
+
+// hubValues gives the different values of the hub cookie, empty ones too: equal duplicates count once. The field is split by hand,
+// as the hub does it, since net/http drops pairs whose values it dislikes.
+func (k *cookies) hubValues(r *http.Request) []string {
+	var values []string
+	for _, field := range r.Header["Cookie"] {
+		for pair := range strings.SplitSeq(field, ";") {
+			name, value, ok := strings.Cut(pair, "=")
+			if ok && strings.Trim(name, " \t") == k.hubName && !slices.Contains(values, strings.Trim(value, " \t")) {
+				values = append(values, strings.Trim(value, " \t"))
+			}
+		}
+	}
+	return values
+}
+
+// presented says whether a request brings a cookie of a session, readable or not.
+func (k *cookies) presented(r *http.Request) bool {
+	return len(k.hubValues(r)) > 0 || len(r.CookiesNamed(k.sessionName)) > 0
 }
 
 // hub makes the hub cookie. A lifetime of zero expires it.

@@ -9,18 +9,10 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
-	"github.com/lestrrat-go/jwx/v2/jwa"
-	"github.com/lestrrat-go/jwx/v2/jwk"
-	"github.com/lestrrat-go/jwx/v2/jwt"
 )
 
-const (
-	assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-	// assertionLifetime is short: an assertion is made for one request.
-	assertionLifetime = time.Minute
-)
+// maxRequestURIBytes bounds what the server calls a pushed request: it travels in a URL.
+const maxRequestURIBytes = 512
 
 var (
 	// errUnavailable marks failures that may pass: the issuer cannot be reached or says so.
@@ -29,77 +21,7 @@ var (
 	errRefused = errors.New("session: authorization server refused")
 )
 
-// asserter proves who the broker is (private_key_jwt). It is safe for concurrent use.
-type asserter struct {
-	clientID, audience string
-	key                jwk.Key
-	algorithm          jwa.SignatureAlgorithm
-}
-
-func newAsserter(clientID, issuerID string, private json.RawMessage) (*asserter, error) {
-	key, err := jwk.ParseKey(private)
-	if err != nil {
-		// The parser's text quotes its input, which is a private key.
-		return nil, errors.New("session: client key is not a JWK")
-	}
-	if secret, err := jwk.IsPrivateKey(key); err != nil || !secret {
-		return nil, errors.New("session: client key is not a private key")
-	}
-	alg, err := signatureAlgorithm(key)
-	if err != nil {
-		return nil, err
-	}
-	a := &asserter{clientID: clientID, audience: issuerID, key: key, algorithm: alg}
-	if _, err := a.sign(time.Unix(0, 0)); err != nil {
-		return nil, err
-	}
-	return a, nil
-}
-
-// signatureAlgorithm is the key's own alg, or the usual one of its type.
-func signatureAlgorithm(key jwk.Key) (jwa.SignatureAlgorithm, error) {
-	if name := key.Algorithm().String(); name != "" {
-		var alg jwa.SignatureAlgorithm
-		if err := alg.Accept(name); err != nil {
-			return "", errors.New("session: client key has an alg that signs nothing")
-		}
-		return alg, nil
-	}
-	switch k := key.(type) {
-	case jwk.ECDSAPrivateKey:
-		curves := map[jwa.EllipticCurveAlgorithm]jwa.SignatureAlgorithm{jwa.P256: jwa.ES256, jwa.P384: jwa.ES384, jwa.P521: jwa.ES512}
-		if alg, ok := curves[k.Crv()]; ok {
-			return alg, nil
-		}
-	case jwk.OKPPrivateKey:
-		if k.Crv() == jwa.Ed25519 {
-			return jwa.EdDSA, nil
-		}
-	case jwk.RSAPrivateKey:
-		return jwa.PS256, nil
-	}
-	return "", errors.New("session: client key is of a type that cannot sign")
-}
-
-// sign makes an assertion for one request (RFC 7523 section 3). Its audience is the issuer, which no other
-// server accepts, unlike an endpoint's address.
-func (a *asserter) sign(now time.Time) (string, error) {
-	t, err := jwt.NewBuilder().
-		Issuer(a.clientID).Subject(a.clientID).Audience([]string{a.audience}).
-		JwtID(uuid.NewString()).IssuedAt(now).Expiration(now.Add(assertionLifetime)).
-		Build()
-	if err != nil {
-		return "", fmt.Errorf("build client assertion: %w", err)
-	}
-	t.Options().Enable(jwt.FlattenAudience)
-	compact, err := jwt.Sign(t, jwt.WithKey(a.algorithm, a.key))
-	if err != nil {
-		return "", fmt.Errorf("sign client assertion: %w", err)
-	}
-	return string(compact), nil
-}
-
-// oauthError is an error answer of the token endpoint (RFC 6749 section 5.2).
+// oauthError is an error answer of an endpoint that the broker posts to (RFC 6749 section 5.2).
 type oauthError struct {
 	status int
 	code   string
@@ -107,7 +29,7 @@ type oauthError struct {
 
 // Error names the code only: the description is the other side's free text.
 func (e *oauthError) Error() string {
-	return fmt.Sprintf("token endpoint answered %d %s", e.status, e.code)
+	return fmt.Sprintf("authorization server answered %d %s", e.status, e.code)
 }
 
 // Unwrap sorts the error into those that may pass and those that will not.
@@ -118,61 +40,116 @@ func (e *oauthError) Unwrap() error {
 	return errRefused
 }
 
-// exchange redeems a code (RFC 6749 section 4.1.3) and returns the access token in compact form. Its errors
-// are errUnavailable or errRefused and contain no secret.
-func (b *broker) exchange(ctx context.Context, login *loginState, code string) (string, error) {
+// tokens is what a token response gives (RFC 6749 section 5.1), as far as the broker uses it.
+type tokens struct {
+	access  string // in compact form
+	refresh string // empty: none
+}
+
+// exchange redeems a code (RFC 6749 section 4.1.3). Its errors contain no secret.
+func (b *broker) exchange(ctx context.Context, login *loginState, code string) (*tokens, error) {
+	return b.requestTokens(ctx, url.Values{
+		"grant_type":    {"authorization_code"},
+		"code":          {code},
+		"redirect_uri":  {b.redirectURI},
+		"code_verifier": {login.Verifier},
+	})
+}
+
+// renew asks for a new access token (RFC 6749 section 6). Scope and details are those of the grant, since it names none.
+func (b *broker) renew(ctx context.Context, refreshToken string) (*tokens, error) {
+	return b.requestTokens(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refreshToken}})
+}
+
+// requestTokens makes one token request for the hub's resource. Its errors are errUnavailable or errRefused.
+func (b *broker) requestTokens(ctx context.Context, form url.Values) (*tokens, error) {
 	m, err := b.issuer.metadata(ctx)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", errUnavailable, err)
+		return nil, fmt.Errorf("%w: %w", errUnavailable, err)
 	}
-	assertion, err := b.asserter.sign(time.Now())
+	form.Set("resource", b.options.Resource)
+	status, body, err := b.post(ctx, m.TokenEndpoint, form)
 	if err != nil {
-		return "", err
-	}
-	form := url.Values{
-		"grant_type":            {"authorization_code"},
-		"code":                  {code},
-		"redirect_uri":          {b.redirectURI},
-		"code_verifier":         {login.Verifier},
-		"client_id":             {b.options.ClientID},
-		"client_assertion_type": {assertionType},
-		"client_assertion":      {assertion},
-		"resource":              {b.options.Resource},
-	}
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.TokenEndpoint, strings.NewReader(form.Encode()))
-	if err != nil {
-		return "", fmt.Errorf("make token request: %w", err)
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Accept", "application/json")
-	status, body, err := b.issuer.do(req)
-	if err != nil {
-		return "", fmt.Errorf("token request: %w", err)
+		return nil, fmt.Errorf("token request: %w", err)
 	}
 	return readTokenResponse(status, body)
 }
 
-// readTokenResponse reads the members of a token response that this version uses (RFC 6749 section 5.1).
-func readTokenResponse(status int, body []byte) (string, error) {
-	var answer struct {
-		AccessToken string `json:"access_token"`
-		TokenType   string `json:"token_type"`
-		Error       string `json:"error"`
-	}
-	err := json.Unmarshal(body, &answer)
-	if status != http.StatusOK {
-		return "", &oauthError{status: status, code: errorToken(answer.Error)}
-	}
+// push leaves an authorization request at the server (RFC 9126 section 2) and returns the request_uri that stands for it.
+func (b *broker) push(ctx context.Context, endpoint string, request url.Values) (string, error) {
+	status, body, err := b.post(ctx, endpoint, request)
 	if err != nil {
+		return "", fmt.Errorf("pushed authorization request: %w", err)
+	}
+	var answer struct {
+		RequestURI string `json:"request_uri"`
+	}
+	if status != http.StatusCreated {
+		return "", fmt.Errorf("pushed authorization request: %w", readError(status, body))
+	}
+	if json.Unmarshal(body, &answer) != nil || answer.RequestURI == "" || len(answer.RequestURI) > maxRequestURIBytes {
+		return "", fmt.Errorf("%w: answer to the pushed request holds no usable request_uri", errRefused)
+	}
+	return answer.RequestURI, nil
+}
+
+// revoke takes a token back (RFC 7009 section 2.1). A server that knows no such token answers like one that does.
+func (b *broker) revoke(ctx context.Context, endpoint, value, hint string) error {
+	status, body, err := b.post(ctx, endpoint, url.Values{"token": {value}, "token_type_hint": {hint}})
+	if err != nil {
+		return fmt.Errorf("revocation request: %w", err)
+	}
+	if status != http.StatusOK {
+		return fmt.Errorf("revocation request: %w", readError(status, body))
+	}
+	return nil
+}
+
+// post sends form to an endpoint of the issuer as the client that the broker is.
+func (b *broker) post(ctx context.Context, endpoint string, form url.Values) (status int, body []byte, err error) {
+	if err := b.asserter.Authenticate(form, time.Now()); err != nil {
+		return 0, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
+	if err != nil {
+		return 0, nil, fmt.Errorf("make request: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Accept", "application/json")
+	return b.issuer.do(req)
+}
+
+// readTokenResponse reads a token response.
+func readTokenResponse(status int, body []byte) (*tokens, error) {
+	if status != http.StatusOK {
+		return nil, readError(status, body)
+	}
+	var answer struct {
+		AccessToken  string `json:"access_token"`
+		TokenType    string `json:"token_type"`
+		RefreshToken string `json:"refresh_token"`
+	}
+	if json.Unmarshal(body, &answer) != nil {
 		// The decoder's text may quote the body, which holds a token.
-		return "", fmt.Errorf("%w: token response is not JSON", errRefused)
+		return nil, fmt.Errorf("%w: token response is not JSON", errRefused)
 	}
 	if !strings.EqualFold(answer.TokenType, "Bearer") || answer.AccessToken == "" {
-		return "", fmt.Errorf("%w: token response holds no bearer token", errRefused)
+		return nil, fmt.Errorf("%w: token response holds no bearer token", errRefused)
 	}
-	return answer.AccessToken, nil
+	return &tokens{access: answer.AccessToken, refresh: answer.RefreshToken}, nil
+}
+
+// readError reads an error answer. It keeps the error code alone.
+func readError(status int, body []byte) *oauthError {
+	var answer struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(body, &answer) != nil {
+		answer.Error = ""
+	}
+	return &oauthError{status: status, code: errorToken(answer.Error)}
 }
 
 // errorToken makes an error code of the other side fit for a log line.

@@ -50,15 +50,23 @@ type server struct {
 	client  jwk.Key // the public key of the broker
 
 	mu         sync.Mutex
+	pushed     map[string]url.Values // authorization requests by request_uri
 	codes      map[string]url.Values // authorization requests by code
+	refreshes  map[string]bool       // refresh tokens; false: revoked
 	fetches    int                   // of the metadata
 	exchanges  int
+	renewals   int
+	revoked    []string        // hint and token
 	assertions map[string]bool // jti seen
 
 	metadata  func(map[string]any)
 	mint      func(*token.MintClaims)
 	answer    http.HandlerFunc // instead of the token endpoint
 	discovery http.HandlerFunc // instead of the metadata
+	push      http.HandlerFunc // instead of the endpoint for pushed requests
+	revoke    http.HandlerFunc // instead of the revocation endpoint
+	refresh   func() string    // the refresh token that comes with a token; nil: none
+	hold      chan struct{}    // what renewals wait for
 	down      bool             // no connection at all
 	err       error            // what a wrong request was
 }
@@ -73,6 +81,10 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 		s.serveMetadata(rec, r)
 	case "https://auth.example.com/tenant/token":
 		s.serveToken(rec, r)
+	case "https://auth.example.com/tenant/par":
+		s.servePush(rec, r)
+	case "https://auth.example.com/tenant/revoke":
+		s.serveRevocation(rec, r)
 	default:
 		s.err = fmt.Errorf("request for %s", r.URL)
 		http.NotFound(rec, r)
@@ -89,10 +101,12 @@ func (s *server) serveMetadata(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m := map[string]any{
-		"issuer":                           issuerID,
-		"authorization_endpoint":           issuerID + "/authorize?keep=1",
-		"token_endpoint":                   issuerID + "/token",
-		"code_challenge_methods_supported": []string{"S256"},
+		"issuer":                                         issuerID,
+		"authorization_endpoint":                         issuerID + "/authorize?keep=1",
+		"token_endpoint":                                 issuerID + "/token",
+		"revocation_endpoint":                            issuerID + "/revoke",
+		"pushed_authorization_request_endpoint":          issuerID + "/par",
+		"code_challenge_methods_supported":               []string{"S256"},
 		"authorization_response_iss_parameter_supported": true,
 	}
 	if s.metadata != nil {
@@ -102,17 +116,35 @@ func (s *server) serveMetadata(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) serveToken(w http.ResponseWriter, r *http.Request) {
+	err := s.checkClient(r)
 	s.mu.Lock()
-	s.exchanges++
+	renewal := r.PostForm.Get("grant_type") == "refresh_token"
+	if renewal {
+		s.renewals++
+	} else {
+		s.exchanges++
+	}
 	s.mu.Unlock()
+	if renewal && s.hold != nil {
+		<-s.hold
+	}
 	if s.answer != nil {
 		s.answer(w, r)
 		return
 	}
-	if err := s.checkToken(r); err != nil {
+	if err == nil && renewal {
+		if !s.alive(r.PostForm) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"error":"invalid_grant"}`)
+			return
+		}
+	} else if err == nil {
+		err = s.checkCode(r.PostForm)
+	}
+	if err != nil {
 		s.err = err
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, `{"error":"invalid_grant"}`)
+		_, _ = io.WriteString(w, `{"error":"invalid_request"}`)
 		return
 	}
 	compact, err := s.issue()
@@ -121,20 +153,60 @@ func (s *server) serveToken(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "", http.StatusInternalServerError)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{
+	answer := map[string]any{
 		"access_token": compact, "token_type": "bearer", "expires_in": 600, "authorization_details": json.RawMessage(details),
-	})
+	}
+	if s.refresh != nil {
+		answer["refresh_token"] = s.addRefresh(s.refresh())
+	}
+	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// checkToken is as strict as a real server about what the broker sends.
-func (s *server) checkToken(r *http.Request) error {
+func (s *server) addRefresh(value string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refreshes[value] = true
+	return value
+}
+
+// alive judges a renewal.
+func (s *server) alive(f url.Values) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.Get("resource") != hubURL || f.Get("scope") != "" || f.Get("authorization_details") != "" {
+		s.err = errors.New("the renewal asks for something else")
+	}
+	return s.refreshes[f.Get("refresh_token")]
+}
+
+// checkClient is as strict as a real server about how the broker proves who it is.
+func (s *server) checkClient(r *http.Request) error {
 	if r.Method != http.MethodPost || r.Header.Get("Authorization") != "" || r.URL.RawQuery != "" {
-		return errors.New("token request is not a plain POST")
+		return errors.New("request is not a plain POST")
 	}
 	if err := r.ParseForm(); err != nil {
 		return err
 	}
 	f := r.PostForm
+	if f.Get("client_id") != clientID || f.Get("client_assertion_type") != "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" {
+		return errors.New("wrong client or assertion type")
+	}
+	assertion, err := jwt.Parse([]byte(f.Get("client_assertion")), jwt.WithKey(jwa.ES256, s.client),
+		jwt.WithIssuer(clientID), jwt.WithSubject(clientID), jwt.WithAudience(issuerID), jwt.WithRequiredClaim("exp"), jwt.WithRequiredClaim("jti"))
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(assertion.Audience()) != 1 || time.Until(assertion.Expiration()) > time.Minute || s.assertions[assertion.JwtID()] {
+		return errors.New("assertion is for others too, lives too long, or was used before")
+	}
+	s.assertions[assertion.JwtID()] = true
+	return nil
+}
+
+// checkCode is as strict about a code.
+func (s *server) checkCode(f url.Values) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	request, ok := s.codes[f.Get("code")]
@@ -144,25 +216,54 @@ func (s *server) checkToken(r *http.Request) error {
 	}
 	challenge := sha256.Sum256([]byte(f.Get("code_verifier")))
 	switch {
-	case f.Get("grant_type") != "authorization_code", f.Get("client_id") != clientID:
-		return errors.New("wrong grant type or client")
+	case f.Get("grant_type") != "authorization_code":
+		return errors.New("wrong grant type")
 	case f.Get("redirect_uri") != request.Get("redirect_uri"), f.Get("resource") != request.Get("resource"):
 		return errors.New("redirect_uri or resource differs")
 	case base64.RawURLEncoding.EncodeToString(challenge[:]) != request.Get("code_challenge"), len(f.Get("code_verifier")) != 43:
 		return errors.New("PKCE fails")
-	case f.Get("client_assertion_type") != "urn:ietf:params:oauth:client-assertion-type:jwt-bearer":
-		return errors.New("assertion type")
 	}
-	assertion, err := jwt.Parse([]byte(f.Get("client_assertion")), jwt.WithKey(jwa.ES256, s.client),
-		jwt.WithIssuer(clientID), jwt.WithSubject(clientID), jwt.WithAudience(issuerID), jwt.WithRequiredClaim("exp"), jwt.WithRequiredClaim("jti"))
-	if err != nil {
-		return err
-	}
-	if len(assertion.Audience()) != 1 || time.Until(assertion.Expiration()) > time.Minute || s.assertions[assertion.JwtID()] {
-		return errors.New("assertion is for others too, lives too long, or was used before")
-	}
-	s.assertions[assertion.JwtID()] = true
 	return nil
+}
+
+func (s *server) servePush(w http.ResponseWriter, r *http.Request) {
+	if s.push != nil {
+		s.push(w, r)
+		return
+	}
+	if err := s.checkClient(r); err != nil {
+		s.err = err
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	f := r.PostForm
+	f.Del("client_assertion")
+	f.Del("client_assertion_type")
+	s.mu.Lock()
+	uri := fmt.Sprintf("urn:ietf:params:oauth:request_uri:%d", len(s.pushed))
+	s.pushed[uri] = f
+	s.mu.Unlock()
+	w.WriteHeader(http.StatusCreated)
+	_ = json.NewEncoder(w).Encode(map[string]any{"request_uri": uri, "expires_in": 90})
+}
+
+func (s *server) serveRevocation(w http.ResponseWriter, r *http.Request) {
+	err := s.checkClient(r)
+	s.mu.Lock()
+	s.revoked = append(s.revoked, r.PostForm.Get("token_type_hint")+" "+r.PostForm.Get("token"))
+	s.mu.Unlock()
+	if s.revoke != nil {
+		s.revoke(w, r)
+		return
+	}
+	if err != nil {
+		s.err = err
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refreshes[r.PostForm.Get("token")] = false
 }
 
 // issue makes the token that the token endpoint gives out.
@@ -185,12 +286,30 @@ func (s *server) authorize(t *testing.T, location string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := u.Query()
+	q := s.request(t, u)
 	code := "code-" + q.Get("state")[:8]
 	s.mu.Lock()
 	s.codes[code] = q
 	s.mu.Unlock()
 	return q.Get("redirect_uri") + "?" + url.Values{"code": {code}, "state": {q.Get("state")}, "iss": {issuerID}}.Encode()
+}
+
+// request gives the authorization request of an address at the server, pushed or not.
+func (s *server) request(t *testing.T, location *url.URL) url.Values {
+	t.Helper()
+	q := location.Query()
+	uri := q.Get("request_uri")
+	if uri == "" {
+		return q
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pushed, ok := s.pushed[uri]
+	delete(s.pushed, uri)
+	if !ok || pushed.Get("client_id") != q.Get("client_id") {
+		t.Errorf("request_uri %s is of nobody, or of another client", uri)
+	}
+	return pushed
 }
 
 // fixture is a broker with everything around it.
@@ -202,6 +321,7 @@ type fixture struct {
 	logs    *bytes.Buffer
 	ended   []session.Ended
 	verify  func(context.Context, string) (*token.Claims, error)
+	mu      sync.Mutex   // protects the fields below
 	bodies  bytes.Buffer // of all answers
 	secrets []string     // never to be found in logs or bodies
 }
@@ -231,6 +351,7 @@ func newFixture(t *testing.T) *fixture {
 		server: &server{
 			signing: token.SigningKey{ID: "as-1", Algorithm: "ES256", Material: signing},
 			client:  public, codes: map[string]url.Values{}, assertions: map[string]bool{},
+			pushed: map[string]url.Values{}, refreshes: map[string]bool{},
 		},
 		options: session.Options{
 			HubURL: hubURL, Issuer: issuerID, ClientID: clientID, ClientKey: brokerJWK,
@@ -273,8 +394,12 @@ func (f *fixture) register() {
 	err = session.Register(e, f.options, session.Dependencies{
 		HTTPClient: &http.Client{Transport: f.server},
 		Verify:     func(ctx context.Context, compact string) (*token.Claims, error) { return f.verify(ctx, compact) },
-		End:        func(_ context.Context, ended session.Ended) { f.ended = append(f.ended, ended) },
-		Logger:     logger,
+		End: func(_ context.Context, ended session.Ended) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.ended = append(f.ended, ended)
+		},
+		Logger: logger,
 	})
 	if err != nil {
 		f.t.Fatal(err)
@@ -284,9 +409,24 @@ func (f *fixture) register() {
 // get sends a request from a browser and checks what holds for every answer.
 func (f *fixture) get(b *browser, address string, header ...string) *http.Response {
 	f.t.Helper()
-	r := httptest.NewRequestWithContext(f.t.Context(), http.MethodGet, address, http.NoBody)
+	return f.send(b, http.MethodGet, address, header...)
+}
+
+// post sends a request that changes the session, as a page at the hub's origin does, unless header says otherwise.
+func (f *fixture) post(b *browser, endpoint string, header ...string) *http.Response {
+	f.t.Helper()
+	return f.send(b, http.MethodPost, hubURL+"/session/"+endpoint, append([]string{"Origin", "https://hub.example.com", "X-Mercure-Session", "1"}, header...)...)
+}
+
+// send sends a request. Header fields come as names and values; an empty value removes one.
+func (f *fixture) send(b *browser, method, address string, header ...string) *http.Response {
+	f.t.Helper()
+	r := httptest.NewRequestWithContext(f.t.Context(), method, address, http.NoBody)
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
+		if header[i+1] == "" {
+			r.Header.Del(header[i])
+		}
 	}
 	b.send(r)
 	rec := httptest.NewRecorder()
@@ -299,7 +439,10 @@ func (f *fixture) get(b *browser, address string, header ...string) *http.Respon
 	if got := resp.Header.Get("Referrer-Policy"); got != "no-referrer" {
 		f.t.Errorf("Referrer-Policy of %s = %q, want no-referrer", r.URL.Path, got)
 	}
+	f.mu.Lock()
 	f.bodies.Write(rec.Body.Bytes())
+	f.mu.Unlock()
+	documented(f.t, method, r.URL.Path, resp.StatusCode)
 	return resp
 }
 
@@ -318,7 +461,7 @@ func (f *fixture) signIn(b *browser, query string) *http.Response {
 	b.crossSite = true
 	resp = f.get(b, callback)
 	b.crossSite = false
-	f.secrets = append(f.secrets, query1(f.t, location, "state"), query1(f.t, callback, "code"))
+	f.secrets = append(f.secrets, query1(f.t, callback, "state"), query1(f.t, callback, "code"))
 	return resp
 }
 
@@ -327,6 +470,9 @@ func (f *fixture) noSecrets(b *browser) {
 	f.t.Helper()
 	for _, c := range b.cookies {
 		f.secrets = append(f.secrets, c.Value)
+	}
+	for value := range f.server.refreshes {
+		f.secrets = append(f.secrets, value)
 	}
 	for _, secret := range f.secrets {
 		if secret == "" {

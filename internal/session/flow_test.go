@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -29,44 +31,104 @@ const (
 )
 
 func TestLogin_AuthorizationRequest(t *testing.T) {
-	f, b := setup(t, nil), &browser{}
-	resp := f.get(b, hubURL+"/session/login?return_to=/app")
-	location, err := url.Parse(resp.Header.Get("Location"))
-	if err != nil || resp.StatusCode != http.StatusSeeOther {
-		t.Fatalf("login = %d, %v", resp.StatusCode, err)
+	for name, metadata := range map[string]func(map[string]any){
+		"RFC 9126 pushed": nil,
+		"in the address":  func(m map[string]any) { delete(m, "pushed_authorization_request_endpoint") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, b := setup(t, nil), &browser{}
+			f.server.metadata = metadata
+			resp := f.get(b, hubURL+"/session/login?return_to=/app")
+			location, err := url.Parse(resp.Header.Get("Location"))
+			if err != nil || resp.StatusCode != http.StatusSeeOther {
+				t.Fatalf("login = %d, %v", resp.StatusCode, err)
+			}
+			if got := location.Scheme + "://" + location.Host + location.Path; got != issuerID+"/authorize" {
+				t.Errorf("authorization endpoint = %s", got)
+			}
+			want := url.Values{
+				"response_type": {"code"}, "client_id": {clientID}, "redirect_uri": {hubURL + "/session/callback"},
+				"code_challenge_method": {"S256"}, "resource": {hubURL}, "scope": {"live"},
+			}
+			if metadata == nil {
+				names := slices.Sorted(maps.Keys(location.Query()))
+				if !slices.Equal(names, []string{"client_id", "keep", "request_uri"}) {
+					t.Errorf("the address says %v", names)
+				}
+			} else {
+				want.Set("keep", "1")
+			}
+			q := f.server.request(t, location)
+			for _, name := range []string{"state", "code_challenge"} {
+				if !regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`).MatchString(q.Get(name)) {
+					t.Errorf("%s = %q", name, q.Get(name))
+				}
+				f.secrets = append(f.secrets, q.Get(name))
+				q.Del(name)
+			}
+			if diff := cmp.Diff(want, q); diff != "" {
+				t.Errorf("authorization request (-want +got):\n%s", diff)
+			}
+			f.noSecrets(b)
+		})
 	}
-	q := location.Query()
-	for _, name := range []string{"state", "code_challenge"} {
-		if !regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`).MatchString(q.Get(name)) {
-			t.Errorf("%s = %q", name, q.Get(name))
-		}
-		q.Del(name)
-	}
-	want := url.Values{
-		"keep": {"1"}, "response_type": {"code"}, "client_id": {clientID}, "redirect_uri": {hubURL + "/session/callback"},
-		"code_challenge_method": {"S256"}, "resource": {hubURL}, "scope": {"live"},
-	}
-	if diff := cmp.Diff(want, q); diff != "" {
-		t.Errorf("authorization request (-want +got):\n%s", diff)
-	}
-	if got := location.Scheme + "://" + location.Host + location.Path; got != issuerID+"/authorize" {
-		t.Errorf("authorization endpoint = %s", got)
-	}
-	f.noSecrets(b)
 }
 
 func TestLogin_Profiles(t *testing.T) {
 	f := setup(t, nil)
-	resp := f.get(&browser{}, hubURL+"/session/login?profile=editor")
-	if got := query1(t, resp.Header.Get("Location"), "authorization_details"); got != details {
+	location, err := url.Parse(f.get(&browser{}, hubURL+"/session/login?profile=editor").Header.Get("Location"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := f.server.request(t, location)
+	if got := q.Get("authorization_details"); got != details {
 		t.Errorf("authorization_details = %s", got)
 	}
-	if got := query1(t, resp.Header.Get("Location"), "scope"); got != "" {
-		t.Errorf("scope = %q, want none", got)
+	if q.Has("scope") {
+		t.Errorf("scope = %q, want none", q.Get("scope"))
 	}
-	resp = f.get(&browser{}, hubURL+"/session/login?profile=other")
+	resp := f.get(&browser{}, hubURL+"/session/login?profile=other")
 	if resp.StatusCode != http.StatusBadRequest || len(resp.Header["Set-Cookie"]) > 0 {
 		t.Errorf("unknown profile = %d", resp.StatusCode)
+	}
+}
+
+func TestLogin_PushRefused(t *testing.T) {
+	tests := map[string]struct {
+		status int
+		body   string
+		want   string
+	}{
+		"the client is not known":        {401, `{"error":"invalid_client"}`, session.ErrorFailed},
+		"the details are too much":       {400, `{"error":"invalid_authorization_details"}`, session.ErrorFailed},
+		"a policy refuses":               {400, `{"error":"access_denied"}`, session.ErrorDenied},
+		"the server is busy":             {400, `{"error":"temporarily_unavailable"}`, session.ErrorUnavailable},
+		"too many requests":              {429, ``, session.ErrorUnavailable},
+		"the server fails":               {500, `oops`, session.ErrorUnavailable},
+		"a redirect":                     {302, ``, session.ErrorFailed},
+		"the wrong status":               {200, `{"request_uri":"urn:x","expires_in":90}`, session.ErrorFailed},
+		"no request_uri":                 {201, `{"expires_in":90}`, session.ErrorFailed},
+		"a huge request_uri":             {201, `{"request_uri":"` + strings.Repeat("u", 600) + `"}`, session.ErrorFailed},
+		"not JSON":                       {201, `<html>`, session.ErrorFailed},
+		"an error that is no error code": {400, `{"error":"<script>alert(1)</script>"}`, session.ErrorFailed},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			f, b := setup(t, nil), &browser{}
+			f.server.push = func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(tt.status)
+				_, _ = io.WriteString(w, tt.body)
+			}
+			resp := f.get(b, hubURL+"/session/login?return_to=/app")
+			want := "https://hub.example.com/app?session_error=" + tt.want
+			if got := resp.Header.Get("Location"); resp.StatusCode != http.StatusSeeOther || got != want {
+				t.Errorf("login = %d to %q, want %q", resp.StatusCode, got, want)
+			}
+			if len(b.cookies) > 0 {
+				t.Errorf("cookies of a sign-in that did not start: %v", b.names())
+			}
+			f.noSecrets(b)
+		})
 	}
 }
 
@@ -436,6 +498,53 @@ func TestCallback_EndsThePreviousSession(t *testing.T) {
 	}
 }
 
+// TestCallback_RevokesThePreviousSession has somebody who took a copy of the session's cookie before.
+func TestCallback_RevokesThePreviousSession(t *testing.T) {
+	for name, tt := range map[string]struct {
+		sid     string
+		revoked []string
+	}{
+		"another login":            {"sid-2", []string{"refresh_token refresh-1"}},
+		"the same login once more": {"sid-1", nil}, // to revoke its token would end the new session too
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, b := setup(t, nil), &browser{}
+			number := 0
+			f.server.refresh = func() string { return fmt.Sprintf("refresh-%d", number) }
+			sign := func(sid string) {
+				number++
+				f.server.mint = func(c *token.MintClaims) { c.ID, c.SessionID = fmt.Sprintf("jti-%d", number), sid }
+				f.signIn(b, "")
+			}
+			sign("sid-1")
+			copied := b.clone()
+			sign(tt.sid)
+			if diff := cmp.Diff(tt.revoked, f.server.revoked); diff != "" {
+				t.Errorf("DECISION-21 revoked (-want +got):\n%s", diff)
+			}
+			want := http.StatusOK
+			if tt.revoked != nil {
+				want = http.StatusUnauthorized
+			}
+			if resp := f.post(copied, "refresh"); resp.StatusCode != want {
+				t.Errorf("a copy of the session before is renewed with %d, want %d", resp.StatusCode, want)
+			}
+			if resp := f.post(b, "refresh"); resp.StatusCode != http.StatusOK {
+				t.Errorf("the new session is renewed with %d", resp.StatusCode)
+			}
+			f.noSecrets(b)
+		})
+	}
+	t.Run("a server that cannot be told stops nobody", func(t *testing.T) {
+		f, b := renewable(t, nil)
+		f.server.revoke = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
+		f.server.mint = func(c *token.MintClaims) { c.ID, c.SessionID = "jti-new", "sid-new" }
+		if resp := f.signIn(b, ""); strings.Contains(resp.Header.Get("Location"), "session_error") || f.status(b)["active"] != true {
+			t.Errorf("signed in to %s", resp.Header.Get("Location"))
+		}
+	})
+}
+
 func TestLogin_Navigation(t *testing.T) {
 	tests := map[string]struct {
 		header []string
@@ -497,6 +606,8 @@ func TestLogin_Metadata(t *testing.T) {
 		"no authorization endpoint":      change("authorization_endpoint", ""),
 		"a relative token endpoint":      change("token_endpoint", "/token"),
 		"plain HTTP for an https issuer": change("token_endpoint", "http://auth.example.com/token"),
+		"plain HTTP for pushed requests": change("pushed_authorization_request_endpoint", "http://auth.example.com/par"),
+		"no URL for revocations":         change("revocation_endpoint", "/revoke"),
 		"a script as endpoint":           change("authorization_endpoint", "javascript:alert(1)"),
 		"too long":                       change("padding", strings.Repeat("x", 70<<10)),
 		"no connection":                  func(s *server) { s.down = true },
@@ -617,10 +728,11 @@ func TestRegister_HubURLWithSlash(t *testing.T) {
 	f.register()
 	b := &browser{}
 	resp := f.get(b, "https://hub.example.com/hub/session/login?return_to=/app")
-	if got := query1(t, resp.Header.Get("Location"), "redirect_uri"); got != "https://hub.example.com/hub/session/callback" {
-		t.Errorf("redirect_uri = %q", got)
+	callback := f.server.authorize(t, resp.Header.Get("Location"))
+	if !strings.HasPrefix(callback, "https://hub.example.com/hub/session/callback?") {
+		t.Errorf("callback = %q", callback)
 	}
-	resp = f.get(b, f.server.authorize(t, resp.Header.Get("Location")))
+	resp = f.get(b, callback)
 	if got := blank(resp)[1]; !strings.Contains(got, "; Path=/hub/; ") {
 		t.Errorf("hub cookie = %q", got)
 	}

@@ -18,6 +18,8 @@ import (
 const (
 	// metadataAge is how long the issuer's metadata is used before it is fetched again.
 	metadataAge = 10 * time.Minute
+	// metadataRetry is how long older metadata is used when fetching it again has failed, until that is tried once more.
+	metadataRetry = 30 * time.Second
 	// metadataPath is inserted between the issuer's host and path (RFC 8414 section 3).
 	metadataPath = "/.well-known/oauth-authorization-server"
 	// fetchTimeout bounds one request to the issuer, body included.
@@ -31,6 +33,8 @@ type metadata struct {
 	Issuer                string   `json:"issuer"`
 	AuthorizationEndpoint string   `json:"authorization_endpoint"`
 	TokenEndpoint         string   `json:"token_endpoint"`
+	PushEndpoint          string   `json:"pushed_authorization_request_endpoint"` // RFC 9126; may be absent
+	RevocationEndpoint    string   `json:"revocation_endpoint"`                   // RFC 7009; may be absent
 	ChallengeMethods      []string `json:"code_challenge_methods_supported"`
 	IssuerParameter       bool     `json:"authorization_response_iss_parameter_supported"`
 }
@@ -41,9 +45,9 @@ type issuer struct {
 	client *http.Client
 	flight singleflight.Group
 
-	mu      sync.Mutex // protects the fields below
-	cached  *metadata
-	fetched time.Time
+	mu     sync.Mutex // protects the fields below
+	cached *metadata
+	next   time.Time // when to fetch it again
 }
 
 func newIssuer(id string, client *http.Client) *issuer {
@@ -52,23 +56,27 @@ func newIssuer(id string, client *http.Client) *issuer {
 	return &issuer{id: id, client: &own}
 }
 
-// metadata returns the issuer's metadata, fetched at most metadataAge ago. Callers that need it at once share
-// one fetch.
+// metadata returns the issuer's metadata. Callers that need it at once share one fetch. What was good once is used on when
+// it cannot be fetched again: a server that is away for a moment ends no session.
 func (i *issuer) metadata(ctx context.Context) (*metadata, error) {
 	i.mu.Lock()
-	cached, fetched := i.cached, i.fetched
+	cached, next := i.cached, i.next
 	i.mu.Unlock()
-	if cached != nil && time.Since(fetched) < metadataAge {
+	if cached != nil && time.Now().Before(next) {
 		return cached, nil
 	}
 	v, err, _ := i.flight.Do("", func() (any, error) {
 		// The fetch serves everybody who waits, so it does not end with the one who happened to start it.
 		m, err := i.fetch(context.WithoutCancel(ctx))
-		if err != nil {
+		if err != nil && cached == nil {
 			return nil, err
 		}
+		age := metadataAge
+		if err != nil {
+			m, age = cached, metadataRetry
+		}
 		i.mu.Lock()
-		i.cached, i.fetched = m, time.Now()
+		i.cached, i.next = m, time.Now().Add(age)
 		i.mu.Unlock()
 		return m, nil
 	})
@@ -80,6 +88,17 @@ func (i *issuer) metadata(ctx context.Context) (*metadata, error) {
 		return nil, errors.New("issuer metadata: absent")
 	}
 	return m, nil
+}
+
+// known returns the issuer's metadata, however old, and fetches it only when there is none yet, for as long as ctx allows.
+func (i *issuer) known(ctx context.Context) (*metadata, error) {
+	i.mu.Lock()
+	cached := i.cached
+	i.mu.Unlock()
+	if cached != nil {
+		return cached, nil
+	}
+	return i.fetch(ctx)
 }
 
 func (i *issuer) fetch(ctx context.Context) (*metadata, error) {
@@ -105,7 +124,10 @@ func (i *issuer) fetch(ctx context.Context) (*metadata, error) {
 	if err := json.Unmarshal(body, &m); err != nil {
 		return nil, fmt.Errorf("decode metadata: %w", err)
 	}
-	return &m, m.check(i.id)
+	if err := m.check(i.id); err != nil {
+		return nil, err
+	}
+	return &m, nil
 }
 
 // check refuses metadata that the broker cannot work with safely.
@@ -119,7 +141,13 @@ func (m *metadata) check(id string) error {
 	if !m.IssuerParameter {
 		return errors.New("metadata does not offer the iss parameter (RFC 9207)")
 	}
-	for _, endpoint := range []string{m.AuthorizationEndpoint, m.TokenEndpoint} {
+	endpoints := []string{m.AuthorizationEndpoint, m.TokenEndpoint}
+	for _, optional := range []string{m.PushEndpoint, m.RevocationEndpoint} {
+		if optional != "" {
+			endpoints = append(endpoints, optional)
+		}
+	}
+	for _, endpoint := range endpoints {
 		u, err := parseEndpoint(endpoint)
 		if err != nil {
 			return fmt.Errorf("metadata endpoint: %w", err)

@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -20,7 +22,7 @@ import (
 const (
 	secretBytes     = 32 // of a state and of a verifier; 43 characters in base64url (RFC 7636 section 4.1)
 	maxProfileBytes = 64
-	// maxPreviousBytes bounds what a login cookie notes of the session it replaces.
+	// maxPreviousBytes bounds what a login cookie notes of the session it replaces: its identifiers, and its refresh token.
 	maxPreviousBytes = 256
 )
 
@@ -65,8 +67,9 @@ func (b *broker) login(c echo.Context) error {
 	state := b.newLogin(r, returnTo, name)
 	location, err := b.authorizationURL(r.Context(), state, profile)
 	if err != nil {
-		b.logger(c).LogAttrs(c.Request().Context(), slog.LevelError, "sign-in not started", slog.String("error", err.Error()))
-		return redirect(c, withError(returnTo, ErrorUnavailable))
+		b.logger(c).LogAttrs(r.Context(), slog.LevelError, "sign-in not started",
+			slog.String("profile", name), slog.String("error", err.Error()))
+		return redirect(c, withError(returnTo, outcomeOfStart(err)))
 	}
 	if err := b.cookies.setLogin(c.Response(), r, state); err != nil {
 		return err
@@ -105,13 +108,16 @@ func (b *broker) newLogin(r *http.Request, returnTo, profile string) *loginState
 		Profile:  profile,
 		Started:  time.Now().UnixMilli(),
 	}
-	if previous, ok := b.cookies.session(r); ok && previous.Issuer == b.issuer.id {
+	if previous, ok := b.session(r); ok {
 		size := len(previous.SessionID)
 		for _, id := range previous.TokenIDs {
 			size += len(id)
 		}
 		if size <= maxPreviousBytes {
 			s.PreviousSession, s.PreviousTokens = previous.SessionID, previous.TokenIDs
+		}
+		if len(previous.Refresh) <= maxPreviousBytes {
+			s.PreviousRefresh = previous.Refresh
 		}
 	}
 	return s
@@ -124,42 +130,61 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// authorizationURL gives the address at the authorization server that the browser goes to (RFC 6749 section
-// 4.1.1).
+// authorizationURL gives the address at the authorization server that the browser goes to. The request itself is left there
+// beforehand (RFC 9126), so that the address says nothing about it and nobody can change it on the way; a server without
+// that endpoint gets it in the address (RFC 6749 section 4.1.1).
 func (b *broker) authorizationURL(ctx context.Context, s *loginState, p Profile) (string, error) {
 	m, err := b.issuer.metadata(ctx)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%w: %w", errUnavailable, err)
 	}
 	endpoint, err := url.Parse(m.AuthorizationEndpoint)
 	if err != nil {
 		return "", fmt.Errorf("authorization endpoint: %w", err)
 	}
+	request := b.authorizationRequest(s, p)
+	if m.PushEndpoint != "" {
+		uri, err := b.push(ctx, m.PushEndpoint, request)
+		if err != nil {
+			return "", err
+		}
+		request = url.Values{"client_id": {b.options.ClientID}, "request_uri": {uri}}
+	}
 	// The endpoint may have a query of its own, which must be kept (RFC 6749 section 3.1).
 	query := endpoint.Query()
-	for name, value := range b.authorizationRequest(s, p) {
-		query.Set(name, value)
-	}
+	maps.Copy(query, request)
 	endpoint.RawQuery = query.Encode()
 	return endpoint.String(), nil
 }
 
-func (b *broker) authorizationRequest(s *loginState, p Profile) map[string]string {
+func (b *broker) authorizationRequest(s *loginState, p Profile) url.Values {
 	challenge := sha256.Sum256([]byte(s.Verifier))
-	request := map[string]string{
-		"response_type":         "code",
-		"client_id":             b.options.ClientID,
-		"redirect_uri":          b.redirectURI,
-		"state":                 s.State,
-		"code_challenge":        base64.RawURLEncoding.EncodeToString(challenge[:]),
-		"code_challenge_method": "S256",
-		"resource":              b.options.Resource,
+	request := url.Values{
+		"response_type":         {"code"},
+		"client_id":             {b.options.ClientID},
+		"redirect_uri":          {b.redirectURI},
+		"state":                 {s.State},
+		"code_challenge":        {base64.RawURLEncoding.EncodeToString(challenge[:])},
+		"code_challenge_method": {"S256"},
+		"resource":              {b.options.Resource},
 	}
 	if p.Scope != "" {
-		request["scope"] = p.Scope
+		request.Set("scope", p.Scope)
 	}
 	if len(p.AuthorizationDetails) > 0 {
-		request["authorization_details"] = string(p.AuthorizationDetails)
+		request.Set("authorization_details", string(p.AuthorizationDetails))
 	}
 	return request
+}
+
+// outcomeOfStart gives the value of session_error for a sign-in that could not start.
+func outcomeOfStart(err error) string {
+	refused, ok := errors.AsType[*oauthError](err)
+	switch {
+	case errors.Is(err, errUnavailable):
+		return ErrorUnavailable
+	case ok:
+		return outcomeOf(refused.code)
+	}
+	return ErrorFailed
 }

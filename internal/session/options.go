@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cinnabar-hub/cinnabar/internal/clientassertion"
 	"github.com/cinnabar-hub/cinnabar/internal/token"
 )
 
@@ -60,8 +61,8 @@ type Options struct {
 	CookieKeys [][]byte
 	// Profiles are what login may ask for. Empty: DefaultProfile alone, asking for nothing in particular.
 	Profiles map[string]Profile
-	// ReturnToOrigins are the origins besides the hub's own that login may return to, and that may read the
-	// session's state with credentials.
+	// ReturnToOrigins are the origins besides the hub's own that login may return to, and whose pages may read, renew
+	// and end the session with credentials.
 	ReturnToOrigins []string
 	// Idle is how long the cookies live, Absolute how long a session lives at most.
 	Idle, Absolute time.Duration
@@ -127,8 +128,8 @@ func (o Options) Validate() error {
 	if o.ClientID == "" {
 		return errors.New("session: client id is empty")
 	}
-	if _, err := newAsserter(o.ClientID, o.Issuer, o.ClientKey); err != nil {
-		return err
+	if _, err := clientassertion.New(o.ClientID, o.Issuer, o.ClientKey); err != nil {
+		return fmt.Errorf("session: client key: %w", err)
 	}
 	if err := o.validateCookies(hub.Protocol() == "https:"); err != nil {
 		return err

@@ -1,12 +1,14 @@
 package session
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/cinnabar-hub/cinnabar/internal/clientassertion"
 	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
 )
 
@@ -15,6 +17,8 @@ const (
 	sessionPath  = "/session"
 	loginPath    = sessionPath + "/login"
 	callbackPath = sessionPath + "/callback"
+	refreshPath  = sessionPath + "/refresh"
+	logoutPath   = sessionPath + "/logout"
 )
 
 // broker holds what the handlers share. It is immutable after Register, and its parts are safe for
@@ -28,7 +32,8 @@ type broker struct {
 	returns     *returnPolicy
 	cookies     *cookies
 	issuer      *issuer
-	asserter    *asserter
+	asserter    *clientassertion.Asserter
+	renewals    *renewals
 	logins      *httpserver.AddressLimiter
 	page        *lostPage
 }
@@ -43,7 +48,11 @@ func Register(e *echo.Echo, o Options, d Dependencies) error {
 	e.GET(base+loginPath, b.login)
 	e.GET(base+callbackPath, b.callback)
 	e.GET(base+sessionPath, b.status)
-	e.OPTIONS(base+sessionPath, b.preflight)
+	e.POST(base+refreshPath, b.refresh)
+	e.POST(base+logoutPath, b.logout)
+	e.OPTIONS(base+sessionPath, b.preflight(http.MethodGet))
+	e.OPTIONS(base+refreshPath, b.preflight(http.MethodPost))
+	e.OPTIONS(base+logoutPath, b.preflight(http.MethodPost))
 	return nil
 }
 
@@ -66,9 +75,9 @@ func newBroker(o Options, d Dependencies) (b *broker, base string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	asserter, err := newAsserter(o.ClientID, o.Issuer, o.ClientKey)
+	asserter, err := clientassertion.New(o.ClientID, o.Issuer, o.ClientKey)
 	if err != nil {
-		return nil, "", err
+		return nil, "", fmt.Errorf("session: client key: %w", err)
 	}
 	base = strings.TrimSuffix(hub.Pathname(), "/")
 	origin := originOf(hub)
@@ -82,6 +91,7 @@ func newBroker(o Options, d Dependencies) (b *broker, base string, err error) {
 		cookies:     newCookies(o, hub.Pathname()),
 		issuer:      newIssuer(o.Issuer, d.HTTPClient),
 		asserter:    asserter,
+		renewals:    newRenewals(),
 		logins:      httpserver.NewAddressLimiter(o.LoginsPerMinute),
 	}
 	if b.page, err = newLostPage(origin+"/", b.loginURL); err != nil {

@@ -46,6 +46,7 @@ func TestStatus_Life(t *testing.T) {
 			"active": true, "renewable": false, "sub": subject, "username": "demo",
 			"expires_at":    start.Add(10 * time.Minute).Format(time.RFC3339),
 			"refresh_after": start.Add(8 * time.Minute).Format(time.RFC3339),
+			"now":           start.Format("2006-01-02T15:04:05.000Z"),
 		}
 		if diff := cmp.Diff(want, f.status(b)); diff != "" {
 			t.Errorf("signed in (-want +got):\n%s", diff)
@@ -118,12 +119,8 @@ func TestStatus_HubCookieDecides(t *testing.T) {
 				b.cookies = append(b.cookies, &twin)
 			}, map[string]any{"active": true}, 3,
 		},
-		"two different hub cookies": {
-			func(_ *fixture, b *browser) {
-				twin := *b.cookies[0]
-				twin.Domain, twin.Value = "example.com", "x"
-				b.cookies = append(b.cookies, &twin)
-			}, map[string]any{"active": false}, 1, // the twin's domain is not ours to know
+		"DECISION-19 two different hub cookies": {
+			func(_ *fixture, b *browser) { b.plant("x") }, map[string]any{"active": false, "renewable": false}, 3, // nothing is taken away
 		},
 	}
 	for name, tt := range tests {
@@ -144,6 +141,45 @@ func TestStatus_HubCookieDecides(t *testing.T) {
 	}
 }
 
+// TestPlantedCookie has another host of the site set a hub cookie with its Domain, which the broker cannot remove. It may keep the
+// browser out, but must never become its session: that would be somebody else's.
+func TestPlantedCookie(t *testing.T) {
+	for name, known := range map[string]bool{"beside a session": true, "beside a cookie that a backend set": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, b := renewable(t, nil)
+				own := b.value(hubCookie)
+				if !known {
+					b.drop(sessionCookie)
+				}
+				f.server.mint = func(c *token.MintClaims) { c.ID, c.Subject, c.SessionID = "planted", "u_attacker", "sid-planted" }
+				theirs, err := f.server.issue()
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.plant(theirs)
+				renewals := f.server.renewals
+				if got := f.status(b); got["active"] != false {
+					t.Errorf("status = %v", got)
+				}
+				if resp := f.post(b, "refresh"); resp.StatusCode != http.StatusBadRequest || f.server.renewals != renewals {
+					t.Errorf("refresh = %d after %d renewals", resp.StatusCode, f.server.renewals-renewals)
+				}
+				if got := b.value(hubCookie); got != own || len(f.ended) > 0 {
+					t.Errorf("what is left is the planted cookie, and ended was %v", f.ended)
+				}
+			})
+		})
+	}
+}
+
+// plant adds a hub cookie that another host of the site set.
+func (b *browser) plant(value string) {
+	twin := *b.cookies[0]
+	twin.Domain, twin.Value = "example.com", value
+	b.cookies = append(b.cookies, &twin)
+}
+
 func TestStatus_Unavailable(t *testing.T) {
 	f, b := setup(t, nil), &browser{}
 	f.signIn(b, "")
@@ -151,6 +187,40 @@ func TestStatus_Unavailable(t *testing.T) {
 	resp := f.get(b, hubURL+"/session")
 	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || len(b.cookies) != 2 {
 		t.Errorf("status = %d with %d cookies, want 503 and nothing expired", resp.StatusCode, len(b.cookies))
+	}
+}
+
+func TestStatus_Renewable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, b := setup(t, nil), &browser{}
+		f.server.refresh = func() string { return "refresh-1" }
+		f.signIn(b, "")
+		if got := f.status(b); got["active"] != true || got["renewable"] != true {
+			t.Errorf("signed in: %v", got)
+		}
+		time.Sleep(11 * time.Minute) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
+		want := map[string]any{"active": false, "renewable": true}
+		if diff := cmp.Diff(want, f.status(b)); diff != "" {
+			t.Errorf("when the token has expired (-want +got):\n%s", diff)
+		}
+		if len(b.cookies) != 2 {
+			t.Errorf("cookies of a session that can be renewed: %v", b.names())
+		}
+		time.Sleep(24 * time.Hour) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
+		if diff := cmp.Diff(inactive(), f.status(b)); diff != "" {
+			t.Errorf("unused for longer than the idle time (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestStatus_AnyHubCookie has values that net/http drops when it parses cookies; the hub judges them.
+func TestStatus_AnyHubCookie(t *testing.T) {
+	f := setup(t, nil)
+	for _, value := range []string{`a"b`, "a b", "\x80", `back\slash`} {
+		resp := f.get(&browser{}, hubURL+"/session", "Cookie", "x=y; "+hubCookie+"="+value)
+		if got := blank(resp); len(got) != 2 {
+			t.Errorf("cookie %q: %v, want it expired", value, got)
+		}
 	}
 }
 
@@ -189,8 +259,14 @@ func TestStatus_CORS(t *testing.T) {
 
 func TestRoutes_Methods(t *testing.T) {
 	f := setup(t, nil)
-	for _, path := range []string{"/session/login", "/session/callback", "/session"} {
-		for _, method := range []string{http.MethodPost, http.MethodHead, http.MethodPut} {
+	for path, methods := range map[string][]string{
+		"/session/login":    {http.MethodPost, http.MethodHead, http.MethodPut},
+		"/session/callback": {http.MethodPost, http.MethodHead, http.MethodPut},
+		"/session":          {http.MethodPost, http.MethodHead, http.MethodDelete},
+		"/session/refresh":  {http.MethodGet, http.MethodHead, http.MethodPut},
+		"/session/logout":   {http.MethodGet, http.MethodHead, http.MethodDelete},
+	} {
+		for _, method := range methods {
 			rec := httptest.NewRecorder()
 			f.echo.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), method, hubURL+path, http.NoBody))
 			if rec.Code != http.StatusMethodNotAllowed {

@@ -1,6 +1,7 @@
 // The start page: who is signed in, the live log, the publish form, copy buttons.
 // Whatever comes from the network goes into textContent, never into markup.
 
+import { Session } from "./session.js";
 import { Stream, discover } from "./stream.js";
 
 const $ = (id) => document.getElementById(id);
@@ -10,53 +11,55 @@ const maxShown = 20_000; // characters of one event's data
 
 // --- Who ---------------------------------------------------------------------------------------------------------
 
-const who = { active: false, until: 0, skew: 0 };
-let ticker = 0;
+const session = new Session({ url: sessionURL });
 const anonymousText = $("who").textContent;
+let ticker = 0;
 
-async function readSession() {
-  const response = await fetch(sessionURL, { credentials: "include", cache: "no-store" });
-  if (!response.ok) throw new Error(`the session cannot be read (${response.status})`);
-  const state = await response.json();
-  const server = Date.parse(response.headers.get("Date") ?? "");
-  who.skew = Number.isNaN(server) ? 0 : server - Date.now();
-  const before = who.active;
-  who.active = state.active === true;
-  who.until = who.active ? Date.parse(state.expires_at) : 0;
-  showSession(state, before);
-  return who.active;
-}
-
-function showSession(state, before) {
+function showSession() {
+  const { active, renewable, sub, username, ended } = session.state;
+  const here = active || renewable;
+  const name = username ?? sub ?? "somebody";
+  if (active) say($("who"), `Signed in as ${name}.`);
+  else if (here) say($("who"), `Signed in as ${name}. The sign-in is being renewed…`);
+  else say($("who"), { "signed-out": "Signed out.", expired: "Your sign-in has ended." }[ended] ?? anonymousText);
+  $("logout").hidden = !here;
+  $("login").hidden = here && renewable;
+  $("login").textContent = here || ended ? "Sign in again" : "Sign in";
+  $("login").classList.toggle("primary", !here);
   clearInterval(ticker);
-  if (who.active) {
-    const until = new Date(who.until - who.skew).toLocaleTimeString([], { timeStyle: "short" });
-    say($("who"), `Signed in as ${state.username ?? state.sub ?? "somebody"} until ${until}.`);
-    $("login").textContent = "Sign in again";
-    $("login").classList.remove("primary");
-    ticker = setInterval(tick, 1_000);
-    tick();
-  } else {
-    say($("who"), before ? "Your sign-in has ended. Public updates still arrive." : anonymousText);
-    $("login").textContent = before ? "Sign in again" : "Sign in";
-    $("login").classList.add("primary");
-    $("countdown").hidden = true;
-  }
+  if (active) ticker = setInterval(tick, 1_000);
+  tick();
 }
 
 function tick() {
-  const left = Math.round((who.until - who.skew - Date.now()) / 1_000);
-  if (left < 0) {
-    // The hub closes the stream at this moment; what it says then decides.
-    clearInterval(ticker);
-    setTimeout(() => readSession().catch(() => {}), 1_500);
-    return;
-  }
-  if (left === 60) say($("who"), "One minute left. Sign in again to go on reading private updates.");
-  const minutes = Math.floor(left / 60);
-  $("countdown").hidden = false;
-  $("countdown").textContent = minutes > 0 ? `${minutes} min ${left % 60} s left` : `${left} s left`;
+  const { active, renewable, trouble } = session.state;
+  $("countdown").hidden = !active;
+  if (!active) return;
+  if (trouble) $("countdown").textContent = `Renewing does not work at the moment. Trying again; ${duration(session.left)} left.`;
+  else if (renewable) $("countdown").textContent = `Renewed by itself in ${duration(session.due)}.`;
+  else $("countdown").textContent = `${duration(session.left)} left. Sign in again to go on reading private updates.`;
 }
+
+function duration(milliseconds) {
+  const seconds = Math.round(milliseconds / 1_000);
+  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+async function signOut() {
+  $("logout").disabled = true;
+  try {
+    const told = await session.signOut();
+    if (!told) say($("who"), "Signed out in this browser. The sign-in service could not be told.");
+    $("login").focus();
+  } catch (error) {
+    say($("who"), `You are still signed in: ${error.message}. Try again.`);
+  } finally {
+    $("logout").disabled = false;
+  }
+}
+
+session.addEventListener("change", showSession);
+$("logout").addEventListener("click", signOut);
 
 // say changes a status only when it says something new, so that screen readers do not repeat it.
 function say(element, text) {
@@ -155,66 +158,41 @@ $("pause").addEventListener("click", () => {
 
 // --- Connection --------------------------------------------------------------------------------------------------
 
-function state(name, text) {
+let stream = null;
+let streamState = "idle";
+
+function showState(name = streamState) {
+  streamState = name;
   const words = {
     connecting: "Connecting…",
-    open: who.active ? "Live: public updates, and private ones you may read." : "Live: public updates.",
-    reconnecting: "The connection was lost. Connecting again…",
+    open: session.state.active ? "Live: public updates, and private ones you may read." : "Live: public updates.",
+    reconnecting: "Reconnecting…",
+    waiting: "The hub does not answer, or has no room. Trying again shortly…",
+    "signed-out": `${session.state.ended === "signed-out" ? "Signed out" : "Your sign-in has ended"}: nothing arrives any more.`,
+    refused: "The hub refused the stream. Sign in, then it opens.",
   };
-  if (name === "open") triedWithout = false;
   document.querySelector(".state").dataset.state = name;
-  say($("state"), text ?? words[name]);
+  if (words[name]) say($("state"), words[name]);
+  $("anew").hidden = name !== "signed-out";
 }
-
-// refused decides what to do when the hub turned the stream down. The usual reason is a sign-in that has ended; reading
-// the session makes the hub take the dead cookie away, and the next stream is an anonymous one.
-let triedWithout = false;
-
-async function refused() {
-  let active;
-  try {
-    active = await readSession();
-  } catch {
-    state("closed", "The hub cannot be reached. Trying again shortly…");
-    return "later";
-  }
-  if (active) {
-    state("closed", "The hub refused the stream. Trying again shortly…");
-    return "later";
-  }
-  if (!triedWithout) {
-    triedWithout = true;
-    return "again";
-  }
-  state("closed", "The hub refused the stream. Sign in, then it opens.");
-  return "stop";
-}
-
-let stream = null;
 
 async function connect() {
   try {
     const { hub, cursor } = await discover(resource);
-    stream = new Stream({ hub, cursor, pattern, event: receive, state, refused });
+    stream = new Stream({ hub, cursor, pattern, session, event: receive, state: showState });
     stream.open();
     $("pause").hidden = false;
   } catch (error) {
-    state("closed", `Not connected: ${error.message}. Reload the page to try again.`);
+    showState("refused");
+    say($("state"), `Not connected: ${error.message}. Reload the page to try again.`);
   }
 }
 
-// look reads the session again when the page is looked at: another tab may have signed in or out.
-async function look() {
-  if (document.hidden) return;
-  const before = who.active;
-  try {
-    if (await readSession() && !before) stream?.open();
-  } catch {
-    // The stream says what is wrong.
-  }
-}
-
-document.addEventListener("visibilitychange", look);
+session.addEventListener("change", () => showState());
+$("anew").addEventListener("click", async () => {
+  await session.check().catch(() => {}); // takes away what is left of the session, which the hub would refuse
+  stream.open();
+});
 
 // --- Publish -----------------------------------------------------------------------------------------------------
 
@@ -276,7 +254,7 @@ function offerLogin() {
   const link = element("a", "", "Sign in");
   link.href = login;
   $("result").append(" ", link);
-  readSession().catch(() => {});
+  session.check().catch(() => {});
 }
 
 form.addEventListener("submit", publish);
@@ -306,7 +284,7 @@ if (new URLSearchParams(location.search).has("session_error")) {
 }
 
 try {
-  await readSession();
+  await session.check();
 } catch (error) {
   say($("who"), `${error.message}. Reload the page to try again.`);
 }
