@@ -1,8 +1,13 @@
 package main
 
 import (
+	"errors"
 	"os"
+	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -13,5 +18,46 @@ func TestMain(m *testing.M) {
 
 // TestScript runs the command as people do: what it prints, and its exit codes, are a contract.
 func TestScript(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true})
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"eventually": eventually, "exits": exits},
+	})
+}
+
+// eventually repeats a command until it succeeds and prints what is waited for, as for a server that starts beside the script.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: eventually text program [args...]")
+	}
+	deadline, tick := time.After(30*time.Second), time.NewTicker(50*time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ts.Exec(args[1], args[2:]...)
+		if err == nil && strings.Contains(ts.ReadFile("stdout"), args[0]) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			ts.Fatalf("%v does not print %q: %v", args[1:], args[0], err)
+		}
+	}
+}
+
+// exits runs a command that must end with the given exit code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits code program [args...]")
+	}
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("%v: %v", args[1:], err)
+		}
+		code = exit.ExitCode()
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("%v: exit code %d, want %s", args[1:], code, args[0])
+	}
 }

@@ -68,16 +68,22 @@ type Client struct {
 	ID string `yaml:"id"`
 	// A name for people, shown on the login and consent pages.
 	Name string `yaml:"name"`
-	// none (public client) or private_key_jwt.
+	// none (public client), private_key_jwt, client_secret_basic or client_secret_post.
 	AuthMethod string `yaml:"auth_method"`
 	// The public keys of a private_key_jwt client, a JSON Web Key Set.
 	JWKSFile File `yaml:"jwks_file"`
-	// Where codes may be sent: compared exactly, but for the port of loopback addresses.
+	// The secret of a client_secret_basic or client_secret_post client: a file with one line of at least 32 bytes.
+	SecretFile File `yaml:"secret_file"`
+	// authorization_code, refresh_token, client_credentials. Empty: authorization_code and refresh_token.
+	GrantTypes []string `yaml:"grant_types"`
+	// Where codes may be sent: compared exactly, but for the port of loopback addresses. Not needed with client_credentials alone.
 	RedirectURIs []string `yaml:"redirect_uris"`
 	// Origins of pages that may call the token endpoint, besides those of the redirect URIs.
 	Origins []string `yaml:"origins"`
 	// A first-party client: consent is recorded, not asked.
 	SkipConsent bool `yaml:"skip_consent"`
+	// The session broker of a hub: may follow the revocations, and signing out there ends the login session here. Not for public clients.
+	Broker bool `yaml:"broker"`
 }
 
 // Policy says who may be granted what. All policies that apply are united.
@@ -128,6 +134,10 @@ type Topic struct {
 type Tokens struct {
 	// How long an access token lives; each is made up to a tenth shorter, so that not all expire together.
 	Lifetime time.Duration `yaml:"lifetime"`
+	// How long a refresh token lives unused.
+	RefreshIdle time.Duration `yaml:"refresh_idle"`
+	// How long a grant can be refreshed at most, counted from the login.
+	RefreshAbsolute time.Duration `yaml:"refresh_absolute"`
 }
 
 // Keys says how tokens are signed.
@@ -142,7 +152,7 @@ func DefaultAuthz() Authz {
 		Listen: ":9443",
 		TLS:    TLS{Mode: "files"},
 		Store:  Store{Driver: "sqlite", Path: "data/authz.db", SecretFile: "data/authz.secret"}, //nolint:gosec // the name of a file, not a secret
-		Tokens: Tokens{Lifetime: 10 * time.Minute},
+		Tokens: Tokens{Lifetime: 10 * time.Minute, RefreshIdle: 24 * time.Hour, RefreshAbsolute: 14 * 24 * time.Hour},
 		Keys:   Keys{Algorithm: "ES256"},
 		Drain:  10 * time.Second,
 		Ops:    Ops{Listen: "127.0.0.1:9091"},
@@ -175,7 +185,9 @@ func (a *Authz) Validate() error {
 			r.HubURL = r.ID
 		}
 	}
-	check(a.Tokens.Lifetime >= time.Minute && a.Tokens.Lifetime <= 24*time.Hour, "tokens.lifetime: must be between 1m and 24h")
+	check(a.Tokens.Lifetime >= 10*time.Second && a.Tokens.Lifetime <= 24*time.Hour, "tokens.lifetime: must be between 10s and 24h")
+	check(a.Tokens.RefreshIdle >= a.Tokens.Lifetime, "tokens.refresh_idle: must be at least tokens.lifetime, or nobody could refresh in time")
+	check(a.Tokens.RefreshAbsolute >= a.Tokens.RefreshIdle, "tokens.refresh_absolute: must be at least tokens.refresh_idle")
 	switch a.Keys.Algorithm {
 	case "ES256", "EdDSA", "RS256":
 	default:
@@ -202,17 +214,51 @@ func (a *Authz) validateClients() error {
 		if c.AuthMethod == "" {
 			c.AuthMethod = "none"
 		}
-		switch {
-		case c.AuthMethod != "none" && c.AuthMethod != "private_key_jwt":
-			errs = append(errs, fmt.Errorf("%s.auth_method: %q is not none or private_key_jwt", at, c.AuthMethod))
-		case (c.AuthMethod == "private_key_jwt") != (c.JWKSFile != ""):
-			errs = append(errs, fmt.Errorf("%s: private_key_jwt and jwks_file go together", at))
+		if len(c.GrantTypes) == 0 {
+			c.GrantTypes = []string{"authorization_code", "refresh_token"}
 		}
-		if len(c.RedirectURIs) == 0 {
-			errs = append(errs, fmt.Errorf("%s.redirect_uris: at least one is needed", at))
+		if err := c.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("%s%w", at, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// validate checks one client. Its errors begin with the rest of the key.
+func (c Client) validate() error {
+	switch c.AuthMethod {
+	case "none", "private_key_jwt", "client_secret_basic", "client_secret_post":
+	default:
+		return fmt.Errorf(".auth_method: %q is not none, private_key_jwt, client_secret_basic or client_secret_post", c.AuthMethod)
+	}
+	seen := map[string]bool{}
+	for _, g := range c.GrantTypes {
+		if seen[g] {
+			return fmt.Errorf(".grant_types: %q is listed twice", g)
+		}
+		seen[g] = true
+		switch g {
+		case "authorization_code", "refresh_token", "client_credentials":
+		default:
+			return fmt.Errorf(".grant_types: %q is not authorization_code, refresh_token or client_credentials", g)
+		}
+	}
+	bySecret := strings.HasPrefix(c.AuthMethod, "client_secret_")
+	switch {
+	case (c.AuthMethod == "private_key_jwt") != (c.JWKSFile != ""):
+		return errors.New(": private_key_jwt and jwks_file go together")
+	case bySecret != (c.SecretFile != ""):
+		return errors.New(": client_secret_basic or client_secret_post and secret_file go together")
+	case seen["client_credentials"] && c.AuthMethod == "none":
+		return errors.New(".grant_types: client_credentials is not for public clients (auth_method none)")
+	case seen["refresh_token"] && !seen["authorization_code"]:
+		return errors.New(".grant_types: refresh_token needs authorization_code, which is how the first one is got")
+	case seen["authorization_code"] && len(c.RedirectURIs) == 0:
+		return errors.New(".redirect_uris: at least one is needed")
+	case c.Broker && c.AuthMethod == "none":
+		return errors.New(".broker: not for public clients (auth_method none)")
+	}
+	return nil
 }
 
 func (a *Authz) validatePolicies() error {

@@ -91,6 +91,8 @@ func TestLoadHub_refuses(t *testing.T) {
 		"a hub URL without a path":                     {text: strings.Replace(minimal, "/.well-known/mercure", "/", 1), want: []string{"public_url"}},
 		"active subscriptions, which do not exist yet": {text: minimal + "subscriptions: true\n", want: []string{"subscriptions"}},
 		"two sources for one key":                      {text: strings.Replace(minimal, "secret_file: pub.secret", "secret_file: a, pem_file: b", 1), want: []string{"exactly one"}},
+		"half a client for revocations":                {text: minimal + "  - { id: https://as.example, authorization_server: true, revocations: { client_id: hub } }\n", want: []string{"issuers[1].revocations", "go together"}},
+		"revocations of a self-issuer":                 {text: strings.Replace(minimal, "keys:", "revocations: { client_id: hub, client_key_file: k }\n    keys:", 1), want: []string{"issuers[0].revocations", "authorization_server"}},
 		"an odd size":                                  {text: minimal + "limits: { body: 1 megabyte }\n", want: []string{"KiB"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,6 +106,116 @@ func TestLoadHub_refuses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestLoadHub_controlSocket(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text    string
+		environ []string
+		want    string
+	}{
+		"beside the history":      {text: minimal, want: "data/hub.sock"},
+		"beside a moved history":  {text: minimal + "history: { path: /var/lib/hub/history }\n", want: "/var/lib/hub/hub.sock"},
+		"given":                   {text: minimal + "control_socket: run/hub.sock\n", want: "run/hub.sock"},
+		"given in a variable":     {text: minimal, environ: []string{"CINNABAR_HUB_CONTROL_SOCKET=/run/hub.sock"}, want: "/run/hub.sock"},
+		"none without a folder":   {text: minimal + "history: { driver: memory }\n"},
+		"given without a history": {text: minimal + "history: { driver: memory }\ncontrol_socket: /run/hub.sock\n", want: "/run/hub.sock"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := write(t, tc.text)
+			l, err := config.LoadHub(config.Source{Path: path, Environ: tc.environ})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := tc.want
+			if want != "" && !filepath.IsAbs(want) {
+				want = filepath.Join(filepath.Dir(path), want)
+			}
+			if got := string(l.Value.ControlSocket); got != want {
+				t.Errorf("control_socket = %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+const minimalAuthz = `
+issuer: https://auth.example.com
+tls: { mode: off }
+resources: [ { id: https://hub.example.com/.well-known/mercure } ]
+`
+
+func TestLoadAuthz_clients(t *testing.T) {
+	load := func(t *testing.T, client string) (config.Client, error) {
+		t.Helper()
+		l, err := config.LoadAuthz(config.Source{Path: write(t, minimalAuthz+"clients: [ { id: c, "+client+" } ]\n")})
+		if err != nil {
+			return config.Client{}, err
+		}
+		return l.Value.Clients[0], nil
+	}
+	const uri = "redirect_uris: [ https://app.example.com/cb ]"
+	for name, client := range map[string]string{
+		"public":             uri,
+		"a key pair":         uri + ", auth_method: private_key_jwt, jwks_file: k.jwks, broker: true",
+		"a secret":           uri + ", auth_method: client_secret_post, secret_file: s",
+		"without a person":   "auth_method: client_secret_basic, secret_file: s, grant_types: [ client_credentials ]",
+		"both ways":          uri + ", auth_method: client_secret_basic, secret_file: s, grant_types: [ client_credentials, authorization_code ]",
+		"codes without more": uri + ", grant_types: [ authorization_code ]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := load(t, client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(client, "grant_types") {
+				if diff := cmp.Diff([]string{"authorization_code", "refresh_token"}, c.GrantTypes); diff != "" {
+					t.Errorf("grant_types: %s", diff)
+				}
+			}
+			if c.SecretFile != "" && !filepath.IsAbs(string(c.SecretFile)) {
+				t.Errorf("secret_file = %q, want it beside the configuration", c.SecretFile)
+			}
+		})
+	}
+	for name, tc := range map[string]struct{ client, want string }{
+		"an odd method":                  {uri + ", auth_method: magic", "auth_method"},
+		"a method without its key set":   {uri + ", auth_method: private_key_jwt", "jwks_file"},
+		"a key set without its method":   {uri + ", jwks_file: k", "jwks_file"},
+		"a method without its secret":    {uri + ", auth_method: client_secret_basic", "secret_file"},
+		"a secret without its method":    {uri + ", secret_file: s", "secret_file"},
+		"an odd grant type":              {uri + ", grant_types: [ password ]", "grant_types"},
+		"a grant type twice":             {uri + ", grant_types: [ authorization_code, authorization_code ]", "twice"},
+		"credentials of a public client": {uri + ", grant_types: [ authorization_code, client_credentials ]", "public"},
+		"refresh tokens from nowhere":    {"auth_method: client_secret_basic, secret_file: s, grant_types: [ client_credentials, refresh_token ]", "authorization_code"},
+		"codes that go nowhere":          {"name: x", "redirect_uris"},
+		"a public broker":                {uri + ", broker: true", "broker"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := load(t, tc.client); !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), "clients[0]") || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("err = %v, want ErrInvalid about clients[0] and %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestLoadAuthz_tokens(t *testing.T) {
+	l, err := config.LoadAuthz(config.Source{Path: write(t, minimalAuthz)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Tokens{Lifetime: 10 * time.Minute, RefreshIdle: 24 * time.Hour, RefreshAbsolute: 336 * time.Hour}
+	if l.Value.Tokens != want {
+		t.Errorf("tokens = %+v, want %+v", l.Value.Tokens, want)
+	}
+	for text, ok := range map[string]bool{
+		"lifetime: 10s": true, "lifetime: 9s": false, "lifetime: 24h": true, "lifetime: 25h": false, "refresh_idle: 5m": false,
+		"refresh_idle: 336h": true, "refresh_idle: 337h": false, "refresh_absolute: 23h": false, "refresh_absolute: 24h": true,
+	} {
+		_, err := config.LoadAuthz(config.Source{Path: write(t, minimalAuthz+"tokens: { "+text+" }\n")})
+		if (err == nil) != ok {
+			t.Errorf("tokens { %s }: err = %v, want accepted: %t", text, err, ok)
+		}
 	}
 }
 

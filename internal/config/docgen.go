@@ -29,16 +29,6 @@ func ReferenceAuthz() (string, error) {
 	return reference(ExampleAuthz(), "The authorization server (authz serve --config authz.yaml).", AuthzEnvPrefix)
 }
 
-// Print writes the effective values, each with its origin when that is not the default. Configuration holds names of files
-// with secrets, never secrets, so nothing needs to be hidden.
-func Print[T any](l *Loaded[T]) (string, error) {
-	w := &writer{origins: l.Origins}
-	if err := w.structure(reflect.ValueOf(l.Value), "", 0, false); err != nil {
-		return "", err
-	}
-	return w.b.String(), nil
-}
-
 func reference(value any, title, prefix string) (string, error) {
 	comments, err := fieldComments()
 	if err != nil {
@@ -86,7 +76,8 @@ func fieldComments() (map[string]string, error) {
 type writer struct {
 	b        strings.Builder
 	comments map[string]string
-	origins  map[string]Origin
+	origin   func(path string) Origin // nil: origins are not shown
+	inside   int                      // lists and maps around: they have one origin as a whole
 }
 
 func (w *writer) structure(v reflect.Value, path string, depth int, item bool) error {
@@ -125,23 +116,24 @@ func (w *writer) field(v reflect.Value, lead, path string, depth int) error {
 		fmt.Fprintf(&w.b, "%s:\n", lead)
 		return w.structure(v, path, depth+1, false)
 	case v.Kind() == reflect.Slice && v.Len() > 0 && v.Type().Elem().Kind() == reflect.Struct:
-		fmt.Fprintf(&w.b, "%s:%s\n", lead, w.origin(path))
+		fmt.Fprintf(&w.b, "%s:%s\n", lead, w.from(path))
 		return w.list(v, path, depth+2)
 	case v.Kind() == reflect.Map && v.Len() > 0 && v.Type().Elem().Kind() != reflect.Interface:
-		fmt.Fprintf(&w.b, "%s:%s\n", lead, w.origin(path))
+		fmt.Fprintf(&w.b, "%s:%s\n", lead, w.from(path))
 		return w.mapping(v, path, depth+1)
 	}
 	text, err := scalar(v)
 	if err != nil {
 		return fmt.Errorf("print %s: %w", path, err)
 	}
-	fmt.Fprintf(&w.b, "%s: %s%s\n", lead, text, w.origin(path))
+	fmt.Fprintf(&w.b, "%s: %s%s\n", lead, text, w.from(path))
 	return nil
 }
 
 func (w *writer) list(v reflect.Value, path string, depth int) error {
 	comments := w.comments
-	defer func() { w.comments = comments }()
+	w.inside++
+	defer func() { w.comments, w.inside = comments, w.inside-1 }()
 	for i := range v.Len() {
 		if i > 0 && w.comments != nil {
 			w.comments = map[string]string{} // explained once
@@ -154,6 +146,8 @@ func (w *writer) list(v reflect.Value, path string, depth int) error {
 }
 
 func (w *writer) mapping(v reflect.Value, path string, depth int) error {
+	w.inside++
+	defer func() { w.inside-- }()
 	keys := v.MapKeys()
 	sort.Slice(keys, func(i, j int) bool { return keys[i].String() < keys[j].String() })
 	for _, k := range keys {
@@ -164,11 +158,12 @@ func (w *writer) mapping(v reflect.Value, path string, depth int) error {
 	return nil
 }
 
-func (w *writer) origin(path string) string {
-	if o, ok := w.origins[path]; ok {
-		return " # " + string(o)
+// from gives the comment that says where a value came from.
+func (w *writer) from(path string) string {
+	if w.origin == nil || w.inside > 0 {
+		return ""
 	}
-	return ""
+	return " # " + string(w.origin(path))
 }
 
 // scalar prints a value in YAML's flow form, on one line.

@@ -34,14 +34,29 @@ func ExampleAuthz() Authz {
 	a.Clients = []Client{
 		{
 			ID: "hub", Name: "Example hub", AuthMethod: "private_key_jwt", JWKSFile: "broker.jwks",
-			RedirectURIs: []string{"https://hub.example.com/.well-known/mercure/session/callback"}, SkipConsent: true,
+			GrantTypes:   []string{"authorization_code", "refresh_token"},
+			RedirectURIs: []string{"https://hub.example.com/.well-known/mercure/session/callback"}, SkipConsent: true, Broker: true,
 		},
-		{ID: "spa", Name: "Example app", AuthMethod: "none", RedirectURIs: []string{"https://app.example.com/callback"}},
+		{
+			ID: "spa", Name: "Example app", AuthMethod: "none", GrantTypes: []string{"authorization_code", "refresh_token"},
+			RedirectURIs: []string{"https://app.example.com/callback"},
+		},
+		{
+			ID: "worker", Name: "Example worker", AuthMethod: "client_secret_basic", SecretFile: "worker.secret",
+			GrantTypes: []string{"client_credentials"},
+		},
 	}
 	own := Detail{Actions: []string{"subscribe"}, Topics: []Topic{{Match: "https://app.example.com/users/{{sub}}/*", MatchType: "urlpattern"}}}
 	a.Policies = []Policy{{
 		ID: "own-namespace", When: When{Clients: []string{"hub", "spa"}}, Grant: []Detail{own},
 		OnMissingRequest: "grant_all", OnExcess: "trim",
+	}, {
+		ID: "worker-publishes", When: When{Clients: []string{"worker"}},
+		Grant: []Detail{{
+			Actions: []string{"publish"},
+			Topics:  []Topic{{Match: "https://app.example.com/*", MatchType: "urlpattern"}},
+		}},
+		OnMissingRequest: "grant_all", OnExcess: "deny",
 	}}
 	a.Scopes = map[string][]Detail{"live": {{
 		Actions: []string{"subscribe"}, Topics: []Topic{{Match: "*"}},

@@ -4,11 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"time"
 )
 
 // HubEnvPrefix starts the names of the hub's environment variables.
 const HubEnvPrefix = "CINNABAR_HUB_"
+
+// ControlSocketName is the name of the control socket where none is configured.
+const ControlSocketName = "hub.sock"
 
 // Hub is the configuration of the hub (hub.yaml).
 type Hub struct {
@@ -38,6 +42,8 @@ type Hub struct {
 	AuthorizationServer Bundled `yaml:"authorization_server"`
 	// Where updates are kept for subscribers that reconnect.
 	History History `yaml:"history"`
+	// The socket through which commands reach the running hub. Empty: hub.sock beside the folder of history.path; none with the memory driver.
+	ControlSocket File `yaml:"control_socket"`
 	// How long a stream may be silent before a keep-alive comment is sent.
 	Heartbeat time.Duration `yaml:"heartbeat"`
 	// How long one connection may last, whatever its token says. The end is spread over the last fifth. 0s: no limit.
@@ -90,6 +96,16 @@ type Issuer struct {
 	Subscriber IssuerRole `yaml:"subscriber"`
 	// Keys that sign tokens for both.
 	Keys []IssuerKey `yaml:"keys"`
+	// The client that reads an authorization server's revocations. Without one, its revoked tokens are accepted until they expire.
+	Revocations IssuerRevocations `yaml:"revocations"`
+}
+
+// IssuerRevocations is the client that reads an authorization server's revocations.
+type IssuerRevocations struct {
+	// A client of that server with broker: true. Empty: that of session, when it uses this issuer; otherwise none.
+	ClientID string `yaml:"client_id"`
+	// Its private key (JWK), for private_key_jwt.
+	ClientKeyFile File `yaml:"client_key_file"`
 }
 
 // IssuerRole is a set of keys that serve one endpoint.
@@ -262,6 +278,9 @@ func (h *Hub) Validate() error {
 	check(h.Cookie.Name != "", "cookie.name: must not be empty")
 	check(h.History.Driver == "segments" || h.History.Driver == "memory", "history.driver: %q is not segments or memory", h.History.Driver)
 	check(h.History.Driver != "segments" || h.History.Path != "", "history.path: needed by the segments driver")
+	if h.ControlSocket == "" && h.History.Driver == "segments" && h.History.Path != "" {
+		h.ControlSocket = File(filepath.Join(filepath.Dir(string(h.History.Path)), ControlSocketName))
+	}
 	check(h.Heartbeat >= time.Second, "heartbeat: must be at least 1s")
 	check(h.MaxConnectionLifetime >= 0 && h.Retry >= 0 && h.Drain >= 0, "max_connection_lifetime, retry, drain: must not be negative")
 	errs = append(errs, h.TLS.validate(), h.Log.validate(), h.Limits.validate(), h.validateIssuers(), h.Session.validate())
@@ -283,21 +302,33 @@ func (h *Hub) validateIssuers() error {
 			errs = append(errs, fmt.Errorf("%s.id: %q is listed twice; put all keys of an issuer in one entry", at, is.ID))
 		}
 		seen[is.ID] = true
-		keys := len(is.Keys) + len(is.Publisher.Keys) + len(is.Subscriber.Keys)
-		if keys == 0 && !is.AuthorizationServer {
-			errs = append(errs, fmt.Errorf("%s: needs keys, or authorization_server: true to discover them", at))
-		}
-		for _, k := range append(append(append([]IssuerKey{}, is.Keys...), is.Publisher.Keys...), is.Subscriber.Keys...) {
-			if err := k.validate(); err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", at, err))
-			}
-		}
+		errs = append(errs, is.validate(at))
 	}
 	if h.AuthorizationServer.Bundled && h.AuthorizationServer.ConfigFile == "" {
 		errs = append(errs, errors.New("authorization_server.config_file: needed when bundled"))
 	}
 	if s := h.Session; h.AuthorizationServer.Bundled && (s.Issuer != "" || s.ClientID != "" || s.ClientKeyFile != "" || s.KeysFile != "") {
 		errs = append(errs, errors.New("session: issuer, client_id, client_key_file and keys_file are not used with a bundled authorization server, which registers the broker itself"))
+	}
+	return errors.Join(errs...)
+}
+
+// validate checks one issuer, which stands at a key.
+func (is Issuer) validate(at string) error {
+	var errs []error
+	keys := len(is.Keys) + len(is.Publisher.Keys) + len(is.Subscriber.Keys)
+	if keys == 0 && !is.AuthorizationServer {
+		errs = append(errs, fmt.Errorf("%s: needs keys, or authorization_server: true to discover them", at))
+	}
+	if r := is.Revocations; (r.ClientID == "") != (r.ClientKeyFile == "") {
+		errs = append(errs, fmt.Errorf("%s.revocations: client_id and client_key_file go together", at))
+	} else if r.ClientID != "" && !is.AuthorizationServer {
+		errs = append(errs, fmt.Errorf("%s.revocations: only an authorization server (authorization_server: true) has any", at))
+	}
+	for _, k := range append(append(append([]IssuerKey{}, is.Keys...), is.Publisher.Keys...), is.Subscriber.Keys...) {
+		if err := k.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", at, err))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -169,6 +169,9 @@ func checkStructKeys(n *yaml.Node, t reflect.Type, path string) error {
 }
 
 func markOrigins(n *yaml.Node, path string, t reflect.Type, into map[string]Origin) {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
 	if t.Kind() == reflect.Struct && !isLeaf(t) && n.Kind == yaml.MappingNode {
 		fields := fieldsOf(t)
 		for i := 0; i+1 < len(n.Content); i += 2 {

@@ -20,6 +20,15 @@
 //
 // The first keys of an issuer are active at once: nobody has cached a set without them.
 //
+// # Rotation
+//
+// [Ring.Rotate] gives each family its next key, and plans the end of the one that signs, in one write. Processes that rotate at once
+// agree through the version of the set. What holds at every instant, through any number of rotations:
+//
+//   - exactly one key of a family is active;
+//   - a token verifies until it expires, unless its key was withdrawn by an immediate rotation with Revoke;
+//   - the published set stays short enough for those who read it.
+//
 // # Concurrency
 //
 // A [Ring] is safe for concurrent use. It follows changes made by other processes within a second while [Ring.Run] runs.

@@ -133,7 +133,7 @@ func (r *Ring) fill(ctx context.Context) error {
 		}) {
 			continue
 		}
-		e, err := r.generate(f, now)
+		e, err := r.generate(f, r.algorithm, now)
 		if err != nil {
 			return err
 		}
@@ -148,9 +148,12 @@ func (r *Ring) fill(ctx context.Context) error {
 	return nil
 }
 
-// generate makes a key that is active from now on.
-func (r *Ring) generate(family rar.ActionSet, now time.Time) (Entry, error) {
-	k, err := token.Generate(r.algorithm)
+// generate makes a key that is active from now on; an empty algorithm means that of the ring.
+func (r *Ring) generate(family rar.ActionSet, algorithm string, now time.Time) (Entry, error) {
+	if algorithm == "" {
+		algorithm = r.algorithm
+	}
+	k, err := token.Generate(algorithm)
 	if err != nil {
 		return Entry{}, fmt.Errorf("make key: %w", err)
 	}
@@ -173,11 +176,11 @@ func (r *Ring) Reload(ctx context.Context) error {
 		return fmt.Errorf("load keys: %w", err)
 	}
 	r.mu.RLock()
-	same := stored == r.stored
+	same, known := stored == r.stored, r.keys
 	r.mu.RUnlock()
 	var keys []ringKey
 	if !same {
-		if keys, err = r.prepare(entries); err != nil {
+		if keys, err = r.prepare(entries, known); err != nil {
 			return err
 		}
 	}
@@ -193,25 +196,26 @@ func (r *Ring) Reload(ctx context.Context) error {
 	return nil
 }
 
-// prepare decodes entries, in order of their activation, so that of several active keys the last one is the youngest.
-func (r *Ring) prepare(entries []Entry) ([]ringKey, error) {
+// prepare decodes entries, in order of their activation, so that of several active keys the last one is the youngest. Keys known
+// already are not decoded again.
+func (r *Ring) prepare(entries []Entry, known []ringKey) ([]ringKey, error) {
 	keys := make([]ringKey, 0, len(entries))
 	for _, e := range entries {
-		k := ringKey{entry: e}
-		var err error
-		if k.signing, err = token.ParseSigningKey(e.Private); err != nil {
-			return nil, fmt.Errorf("key %s: %w", e.KeyID, err)
+		i := slices.IndexFunc(known, func(k ringKey) bool {
+			have := k.entry
+			return have.KeyID == e.KeyID && have.Issuer == e.Issuer && have.Algorithm == e.Algorithm && have.Actions == e.Actions &&
+				bytes.Equal(have.Private, e.Private)
+		})
+		var k ringKey
+		if i >= 0 {
+			k = known[i]
+		} else {
+			var err error
+			if k, err = r.decode(e); err != nil {
+				return nil, fmt.Errorf("key %s: %w", e.KeyID, err)
+			}
 		}
-		if e.Issuer != r.issuer || e.KeyID != k.signing.ID || e.Algorithm != k.signing.Algorithm || e.Actions == 0 {
-			return nil, fmt.Errorf("key %s: %w: the stored entry does not describe its key", e.KeyID, token.ErrKey)
-		}
-		k.signing.Actions = e.Actions
-		if k.public, err = k.signing.Public(); err != nil {
-			return nil, fmt.Errorf("key %s: %w", e.KeyID, err)
-		}
-		if k.jwk, err = k.public.PublicJWK(); err != nil {
-			return nil, fmt.Errorf("key %s: %w", e.KeyID, err)
-		}
+		k.entry = e
 		keys = append(keys, k)
 	}
 	slices.SortStableFunc(keys, func(a, b ringKey) int {
@@ -221,6 +225,22 @@ func (r *Ring) prepare(entries []Entry) ([]ringKey, error) {
 		return bytes.Compare([]byte(a.entry.KeyID), []byte(b.entry.KeyID))
 	})
 	return keys, nil
+}
+
+// decode makes a stored key ready for use.
+func (r *Ring) decode(e Entry) (k ringKey, err error) {
+	if k.signing, err = token.ParseSigningKey(e.Private); err != nil {
+		return k, err
+	}
+	if e.Issuer != r.issuer || e.KeyID != k.signing.ID || e.Algorithm != k.signing.Algorithm || e.Actions == 0 {
+		return k, fmt.Errorf("%w: the stored entry does not describe its key", token.ErrKey)
+	}
+	k.signing.Actions = e.Actions
+	if k.public, err = k.signing.Public(); err != nil {
+		return k, err
+	}
+	k.jwk, err = k.public.PublicJWK()
+	return k, err
 }
 
 // live returns the keys that are not gone. The caller holds mu.

@@ -17,7 +17,10 @@ func Main(ctx context.Context, env cli.Env) int {
 		Use:   "authz",
 		Short: "The Cinnabar authorization server and the commands that manage it",
 	}
-	root.AddCommand(serveCommand(env), tokenCommand(env), userCommand(env), configCommand(env), cli.VersionCommand(env))
+	root.AddCommand(
+		serveCommand(env), tokenCommand(env), clientCommand(env), grantCommand(env), userCommand(env), keyCommand(env), backupCommand(env),
+		configCommand(env), cli.VersionCommand(env),
+	)
 	return cli.Execute(ctx, env, root)
 }
 
@@ -27,7 +30,8 @@ func serveCommand(env cli.Env) *cobra.Command {
 		Use:   "serve --config FILE",
 		Short: "Run the authorization server",
 		Long: "Run the authorization server with a configuration file, until SIGTERM or SIGINT. Every key can also be set in the\n" +
-			"environment (" + config.AuthzEnvPrefix + "…).",
+			"environment (" + config.AuthzEnvPrefix + "…). On SIGHUP it reads the configuration and the files it names again, and takes over clients,\n" +
+			"policies, scopes, resources and token lifetimes; a configuration that is not right is refused as a whole.",
 		Example: "  authz serve --config authz.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -43,7 +47,13 @@ func serveCommand(env cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return server.Run(c.Context())
+			return cli.Serve(c.Context(), server.Run, func(ctx context.Context) {
+				l, err := config.LoadAuthz(config.Source{Path: path, Environ: env.Environ})
+				if err == nil {
+					err = server.Reload(ctx, l.Value)
+				}
+				cli.ReloadRefused(ctx, logger, err)
+			})
 		},
 	}
 	c.Flags().StringVar(&path, "config", "", "configuration `FILE`; without it the environment alone")
@@ -58,6 +68,13 @@ func configCommand(env cli.Env) *cobra.Command {
 				return nil, nil, err
 			}
 			return func() error { return authzapp.Check(l.Value, cli.Quiet()) }, func() (string, error) { return config.Print(l) }, nil
+		},
+		JSON: func(s config.Source) (string, error) {
+			l, err := config.LoadAuthz(s)
+			if err != nil {
+				return "", err
+			}
+			return config.PrintJSON(l)
 		},
 		Reference: config.ReferenceAuthz,
 	})

@@ -9,8 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cinnabar-hub/cinnabar/internal/app"
 	"github.com/cinnabar-hub/cinnabar/internal/app/authzapp"
 	"github.com/cinnabar-hub/cinnabar/internal/as"
+	"github.com/cinnabar-hub/cinnabar/internal/as/store"
 	"github.com/cinnabar-hub/cinnabar/internal/cli"
 	"github.com/cinnabar-hub/cinnabar/internal/config"
 	"github.com/cinnabar-hub/cinnabar/internal/datadir"
@@ -26,6 +28,14 @@ func (p *place) flags(c *cobra.Command) {
 	c.Flags().StringVar(&p.config, "config", "", "configuration `FILE` of the authorization server")
 	c.Flags().StringVar(&p.data, "data", "", "data folder `DIR` of 'hub dev'")
 	c.MarkFlagsMutuallyExclusive("config", "data")
+	must(c.MarkFlagFilename("config", "yaml", "yml"), c.MarkFlagDirname("data"))
+}
+
+// must stops the program for mistakes in how a command is built, which show at its first start.
+func must(errs ...error) {
+	if err := errors.Join(errs...); err != nil {
+		panic(err)
+	}
 }
 
 // load reads the configuration of the place.
@@ -48,19 +58,60 @@ func (p *place) load(env cli.Env) (config.Authz, error) {
 	return l.Value, nil
 }
 
-// core opens the store of the place, as a command does: it makes and migrates nothing.
-func (p *place) core(ctx context.Context, c config.Authz) (*authzapp.Core, error) {
+// desk is an authorization server's store with what commands do to it.
+type desk struct {
+	conf  config.Authz
+	core  *authzapp.Core
+	admin *as.Admin
+}
+
+// with opens the store of the place, does something to it, and closes it.
+func (p *place) with(ctx context.Context, env cli.Env, do func(*desk) error) error {
+	conf, err := p.load(env)
+	if err != nil {
+		return err
+	}
+	return p.withStore(ctx, env, conf, do)
+}
+
+// withStore is with for a configuration that is loaded already. As all commands do, it makes and migrates nothing.
+func (p *place) withStore(ctx context.Context, env cli.Env, conf config.Authz, do func(*desk) error) (err error) {
+	logger, err := app.NewLogger(env.Stderr, config.Log{Level: "error", Format: "text"})
+	if err != nil {
+		return err
+	}
 	core, err := authzapp.OpenCore(ctx, authzapp.CoreOptions{
-		StorePath: string(c.Store.Path), SecretPath: string(c.Store.SecretFile), Logger: cli.Quiet(),
+		StorePath: string(conf.Store.Path), SecretPath: string(conf.Store.SecretFile), Logger: cli.Quiet(),
 	})
 	if err != nil {
-		err = fmt.Errorf("open the authorization server's store: %w", err)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, &cli.Error{Code: cli.ExitFailure, Err: err, Hint: "start the server once first: it makes the store"}
-		}
-		return nil, err
+		return storeError(err)
 	}
-	return core, nil
+	defer func() { err = errors.Join(err, core.Close()) }()
+	admin := as.NewAdmin(core.Store, as.AdminOptions{Issuer: conf.Issuer, Actor: operator(), Logger: logger})
+	return do(&desk{conf: conf, core: core, admin: admin})
+}
+
+// storeError says what to do about a store that cannot be opened.
+func storeError(err error) error {
+	e := &cli.Error{Code: cli.ExitFailure, Err: fmt.Errorf("open the authorization server's store: %w", err)}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.Hint = "start the server once first: it makes the store"
+	case errors.Is(err, store.ErrSchema):
+		e.Hint = "use the authz program of the same version as the server; a command never changes the schema"
+	case errors.Is(err, store.ErrSecret):
+		e.Hint = "store.secret_file must be the one that belongs to store.path"
+	}
+	return e
+}
+
+// audit records what a command did.
+func (d *desk) audit(ctx context.Context, r store.AuditRecord) error {
+	r.Actor, r.Issuer = operator(), d.conf.Issuer
+	if err := d.core.Store.Audit(ctx, r); err != nil {
+		return fmt.Errorf("write audit record: %w", err)
+	}
+	return nil
 }
 
 // operator names the user of the operating system, for the audit trail.

@@ -1,12 +1,11 @@
 package authzcli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,13 +13,12 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/as"
 	"github.com/cinnabar-hub/cinnabar/internal/cli"
 	"github.com/cinnabar-hub/cinnabar/internal/rar"
-	"github.com/cinnabar-hub/cinnabar/internal/token"
 	"github.com/cinnabar-hub/cinnabar/internal/topic"
 )
 
 func tokenCommand(env cli.Env) *cobra.Command {
-	c := &cobra.Command{Use: "token", Short: "Mint and inspect access tokens", Args: cobra.NoArgs}
-	c.AddCommand(mintCommand(env), inspectCommand(env))
+	c := &cobra.Command{Use: "token", Short: "Mint, judge and revoke access tokens", Args: cobra.NoArgs}
+	c.AddCommand(mintCommand(env), inspectCommand(env), explainCommand(env), revokeCommand(env))
 	return c
 }
 
@@ -34,6 +32,7 @@ type mintOptions struct {
 	subject           string
 	resource          string
 	ttl               time.Duration
+	json              bool
 }
 
 func mintCommand(env cli.Env) *cobra.Command {
@@ -45,8 +44,9 @@ func mintCommand(env cli.Env) *cobra.Command {
 			"could take the keys as well; it is audited.",
 		Example: "  authz token mint --data .cinnabar --publish '*'\n" +
 			"  authz token mint --config authz.yaml --subscribe-pattern 'https://example.com/books/:id' --sub u_1 --ttl 1h",
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return o.run(c, env) },
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(c *cobra.Command, _ []string) error { return o.run(c.Context(), env) },
 	}
 	o.place.flags(c)
 	f := c.Flags()
@@ -58,10 +58,11 @@ func mintCommand(env cli.Env) *cobra.Command {
 	f.StringVar(&o.subject, "sub", as.CommandClientID, "`SUBJECT` of the token")
 	f.StringVar(&o.resource, "resource", "", "resource `ID` it is for (default: the only one)")
 	f.DurationVar(&o.ttl, "ttl", as.DefaultAccessTokenTTL, "`DURATION` it lives, at most "+as.MaxOfflineTTL.String())
+	cli.JSONFlag(c, &o.json, "an object with", minted{})
 	return c
 }
 
-func (o *mintOptions) run(c *cobra.Command, env cli.Env) (err error) {
+func (o *mintOptions) run(ctx context.Context, env cli.Env) error {
 	details, err := o.details()
 	if err != nil {
 		return err
@@ -74,26 +75,47 @@ func (o *mintOptions) run(c *cobra.Command, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	core, err := o.place.core(c.Context(), conf)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, core.Close()) }()
-	ring, err := core.OpenRing(c.Context(), conf.Issuer, conf.Keys.Algorithm)
-	if err != nil {
-		return err
-	}
-	compact, err := as.MintOffline(c.Context(), core.Store, ring, as.OfflineRequest{
-		Issuer: conf.Issuer, Resource: resource, Subject: o.subject, Details: details, TTL: o.ttl, Actor: operator(),
+	return o.place.withStore(ctx, env, conf, func(d *desk) error {
+		ring, err := d.core.OpenRing(ctx, conf.Issuer, conf.Keys.Algorithm)
+		if err != nil {
+			return err
+		}
+		compact, err := as.MintOffline(ctx, d.core.Store, ring, as.OfflineRequest{
+			Issuer: conf.Issuer, Resource: resource, Subject: o.subject, Details: details, TTL: o.ttl, Actor: operator(),
+		})
+		if errors.Is(err, as.ErrMint) {
+			return cli.Usage(err)
+		}
+		if err != nil {
+			return err
+		}
+		return o.print(ctx, env, d, compact, resource)
 	})
-	if errors.Is(err, as.ErrMint) {
-		return cli.Usage(err)
+}
+
+// minted is what is shown of a new token.
+type minted struct {
+	Token     string    `json:"access_token"`
+	ID        string    `json:"jti"`
+	Subject   string    `json:"sub"`
+	Resource  string    `json:"resource"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// print prints the token alone, or as JSON with what else there is to know of it.
+func (o *mintOptions) print(ctx context.Context, env cli.Env, d *desk, compact string, resource as.Resource) error {
+	if !o.json {
+		_, err := fmt.Fprintln(env.Stdout, compact)
+		return err
 	}
+	verifier, _, err := d.verifier(ctx, resource)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(env.Stdout, compact)
-	return err
+	claims := verifier.Inspect(ctx, compact, "").Claims
+	return cli.PrintJSON(env.Stdout, minted{
+		Token: compact, ID: claims.ID, Subject: claims.Subject, Resource: resource.ID, ExpiresAt: claims.ExpiresAt.UTC(),
+	})
 }
 
 func (o *mintOptions) details() ([]rar.Detail, error) {
@@ -132,112 +154,4 @@ func (o *mintOptions) details() ([]rar.Detail, error) {
 		return nil, cli.Usagef("--payload belongs to subscriptions: give --subscribe or --subscribe-pattern")
 	}
 	return details, nil
-}
-
-type inspectOptions struct {
-	place     place
-	tokenFile string
-	action    string
-	resource  string
-	json      bool
-}
-
-func inspectCommand(env cli.Env) *cobra.Command {
-	o := &inspectOptions{}
-	c := &cobra.Command{
-		Use:   "inspect [TOKEN]",
-		Short: "Say what the hub makes of a token: the verdict of each check",
-		Long: "Run each check that the hub makes of a token, in its order, with the keys and the resource of the place, and print the\n" +
-			"verdicts. TOKEN may be - for standard input; --token-file and CINNABAR_TOKEN work too. The token is never printed.\n\n" +
-			"Exit codes: 0 the hub accepts the token, 1 it does not, 2 wrong usage.",
-		Example: "  authz token mint --data .cinnabar --publish '*' | authz token inspect --data .cinnabar --action publish -",
-		Args:    cobra.MaximumNArgs(1),
-		RunE:    func(c *cobra.Command, args []string) error { return o.run(c, env, args) },
-	}
-	o.place.flags(c)
-	c.Flags().StringVar(&o.tokenFile, "token-file", "", "`FILE` that holds the token")
-	c.Flags().StringVar(&o.action, "action", string(rar.Subscribe), "`ENDPOINT` it is presented at: publish or subscribe")
-	c.Flags().StringVar(&o.resource, "resource", "", "resource `ID` of the hub (default: the only one)")
-	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
-	return c
-}
-
-func (o *inspectOptions) run(c *cobra.Command, env cli.Env, args []string) (err error) {
-	action := rar.Action(o.action)
-	if action != rar.Publish && action != rar.Subscribe {
-		return cli.Usagef("--action %q is not publish or subscribe", o.action)
-	}
-	arg := ""
-	if len(args) > 0 {
-		arg = args[0]
-	}
-	compact, err := cli.ReadToken(env, arg, o.tokenFile)
-	if err != nil {
-		return err
-	}
-	if compact == "" {
-		return cli.Usagef("no token: give TOKEN, -, --token-file or CINNABAR_TOKEN")
-	}
-	inspection, err := o.inspect(c, env, compact, action)
-	if err != nil {
-		return err
-	}
-	if err := o.print(env, inspection); err != nil {
-		return err
-	}
-	if !inspection.Valid {
-		return &cli.Error{Code: cli.ExitFailure, Err: errors.New("the hub refuses this token")}
-	}
-	return nil
-}
-
-func (o *inspectOptions) inspect(c *cobra.Command, env cli.Env, compact string, action rar.Action) (_ token.Inspection, err error) {
-	conf, err := o.place.load(env)
-	if err != nil {
-		return token.Inspection{}, err
-	}
-	resource, err := resourceOf(conf, o.resource)
-	if err != nil {
-		return token.Inspection{}, err
-	}
-	core, err := o.place.core(c.Context(), conf)
-	if err != nil {
-		return token.Inspection{}, err
-	}
-	defer func() { err = errors.Join(err, core.Close()) }()
-	ring, err := core.OpenRing(c.Context(), conf.Issuer, conf.Keys.Algorithm)
-	if err != nil {
-		return token.Inspection{}, err
-	}
-	compiler, err := topic.NewCompiler(resource.HubURL, topic.Limits{})
-	if err != nil {
-		return token.Inspection{}, err
-	}
-	verifier, err := token.NewVerifier(token.Options{
-		Resource: resource.ID, Compiler: compiler,
-		Issuers: []token.Issuer{{ID: conf.Issuer, Keys: ring, AuthorizationServer: true}},
-	})
-	if err != nil {
-		return token.Inspection{}, err
-	}
-	return verifier.Inspect(c.Context(), compact, action), nil
-}
-
-func (o *inspectOptions) print(env cli.Env, i token.Inspection) error {
-	if o.json {
-		enc := json.NewEncoder(env.Stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(i)
-	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, v := range i.Verdicts {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", v.Check, v.Status, v.Detail) // a Builder does not fail
-	}
-	_ = w.Flush()
-	for _, warning := range i.Warnings {
-		fmt.Fprintf(&b, "warning: %s\n", warning)
-	}
-	_, err := fmt.Fprint(env.Stdout, b.String())
-	return err
 }

@@ -2,12 +2,11 @@ package authzcli
 
 import (
 	"bufio"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,6 +33,7 @@ type userAddOptions struct {
 	roles      []string
 	attributes map[string]string
 	stdin      bool
+	json       bool
 }
 
 func userAddCommand(env cli.Env) *cobra.Command {
@@ -45,17 +45,20 @@ func userAddCommand(env cli.Env) *cobra.Command {
 			"of standard input; it is never an argument, since other users can see those.",
 		Example: "  authz user add --data .cinnabar --password-stdin alice < password.txt",
 		Args:    cobra.ExactArgs(1),
-		RunE:    func(c *cobra.Command, args []string) error { return o.run(c, env, args[0]) },
+		RunE:    func(c *cobra.Command, args []string) error { return o.run(c.Context(), env, args[0]) },
+
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	o.place.flags(c)
 	c.Flags().BoolVar(&o.stdin, "password-stdin", false, "read the password from standard input")
 	c.Flags().StringArrayVar(&o.roles, "role", nil, "`ROLE` that policies can name; may repeat")
 	c.Flags().StringToStringVar(&o.attributes, "attribute", nil, "`NAME=VALUE` that policies can use as {{user.NAME}}; may repeat")
 	c.Flags().Lookup("attribute").DefValue = "" // help would show a default of []
+	cli.JSONFlag(c, &o.json, "an object with", userView{})
 	return c
 }
 
-func (o *userAddOptions) run(c *cobra.Command, env cli.Env, username string) (err error) {
+func (o *userAddOptions) run(ctx context.Context, env cli.Env, username string) error {
 	if !o.stdin {
 		return cli.Usagef("give the password on standard input, with --password-stdin")
 	}
@@ -63,32 +66,25 @@ func (o *userAddOptions) run(c *cobra.Command, env cli.Env, username string) (er
 	if err != nil {
 		return err
 	}
-	conf, err := o.place.load(env)
-	if err != nil {
+	return o.place.with(ctx, env, func(d *desk) error {
+		a, err := d.core.Accounts.Add(ctx, account.Draft{Username: username, Password: password, Roles: o.roles, Attributes: o.attributes})
+		switch {
+		case errors.Is(err, store.ErrExists):
+			return fmt.Errorf("there is a user %q already", username)
+		case errors.Is(err, account.ErrUsername) || errors.Is(err, account.ErrPassword):
+			return cli.Usage(err)
+		case err != nil:
+			return err
+		}
+		if err := d.audit(ctx, store.AuditRecord{At: time.Now(), Event: eventUserAdded, Subject: a.ID}); err != nil {
+			return err
+		}
+		if o.json {
+			return cli.PrintJSON(env.Stdout, viewUser(a))
+		}
+		_, err = fmt.Fprintln(env.Stdout, a.ID)
 		return err
-	}
-	core, err := o.place.core(c.Context(), conf)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, core.Close()) }()
-	a, err := core.Accounts.Add(c.Context(), account.Draft{Username: username, Password: password, Roles: o.roles, Attributes: o.attributes})
-	switch {
-	case errors.Is(err, store.ErrExists):
-		return &cli.Error{Code: cli.ExitFailure, Err: fmt.Errorf("there is a user %q already", username)}
-	case errors.Is(err, account.ErrUsername) || errors.Is(err, account.ErrPassword):
-		return cli.Usage(err)
-	case err != nil:
-		return err
-	}
-	err = core.Store.Audit(c.Context(), store.AuditRecord{
-		At: time.Now(), Event: eventUserAdded, Actor: operator(), Subject: a.ID, Issuer: conf.Issuer,
 	})
-	if err != nil {
-		return fmt.Errorf("write audit record: %w", err)
-	}
-	_, err = fmt.Fprintln(env.Stdout, a.ID)
-	return err
 }
 
 func readPassword(r io.Reader) (string, error) {
@@ -108,67 +104,60 @@ func userListCommand(env cli.Env) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "list", Short: "List the people", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) (err error) {
-			conf, err := p.load(env)
-			if err != nil {
-				return err
-			}
-			core, err := p.core(c.Context(), conf)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, core.Close()) }()
-			accounts, err := core.Store.ListAccounts(c.Context())
-			if err != nil {
-				return err
-			}
-			return printAccounts(env.Stdout, accounts, asJSON)
+		Long:              "List the people who can sign in, with their subject identifiers: the sub claim of their tokens.",
+		Example:           "  authz user list --data .cinnabar",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.with(c.Context(), env, func(d *desk) error {
+				accounts, err := d.core.Store.ListAccounts(c.Context())
+				if err != nil {
+					return err
+				}
+				return printUsers(env, accounts, asJSON)
+			})
 		},
 	}
 	p.flags(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cli.JSONFlag(c, &asJSON, "an array of objects with", userView{})
 	return c
 }
 
-// listed is what is shown of an account.
-type listed struct {
-	Subject   string            `json:"sub"`
-	Username  string            `json:"username"`
-	Roles     []string          `json:"roles"`
-	Attribute map[string]string `json:"attributes,omitempty"`
-	Demo      bool              `json:"demo,omitempty"`
-	Disabled  bool              `json:"disabled,omitempty"`
-	CreatedAt time.Time         `json:"created_at"`
+// userView is what is shown of an account.
+type userView struct {
+	Subject    string            `json:"sub"`
+	Username   string            `json:"username"`
+	Roles      []string          `json:"roles"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Demo       bool              `json:"demo,omitempty"`
+	Disabled   bool              `json:"disabled,omitempty"`
+	CreatedAt  time.Time         `json:"created_at"`
 }
 
-func printAccounts(out io.Writer, accounts []store.Account, asJSON bool) error {
-	list := make([]listed, 0, len(accounts))
+func viewUser(a store.Account) userView {
+	return userView{
+		Subject: a.ID, Username: a.Username, Roles: nonNil(a.Roles), Attributes: a.Attributes,
+		Demo: a.Demo, Disabled: a.Disabled, CreatedAt: a.CreatedAt.UTC(),
+	}
+}
+
+func printUsers(env cli.Env, accounts []store.Account, asJSON bool) error {
+	views := make([]userView, 0, len(accounts))
 	for _, a := range accounts {
-		list = append(list, listed{
-			Subject: a.ID, Username: a.Username, Roles: append([]string{}, a.Roles...), Attribute: a.Attributes,
-			Demo: a.Demo, Disabled: a.Disabled, CreatedAt: a.CreatedAt.UTC(),
-		})
+		views = append(views, viewUser(a))
 	}
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(list)
+		return cli.PrintJSON(env.Stdout, views)
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if _, err := fmt.Fprintln(w, "USERNAME\tSUB\tROLES\tSTATE"); err != nil {
-		return err
-	}
-	for _, a := range list {
+	rows := make([][]string, 0, len(views))
+	for _, v := range views {
 		state := "active"
 		switch {
-		case a.Disabled:
+		case v.Disabled:
 			state = "disabled"
-		case a.Demo:
+		case v.Demo:
 			state = "demo"
 		}
-		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", a.Username, a.Subject, strings.Join(a.Roles, ","), state); err != nil {
-			return err
-		}
+		rows = append(rows, []string{v.Username, v.Subject, strings.Join(v.Roles, ","), state})
 	}
-	return w.Flush()
+	return printTable(env.Stdout, []string{"USERNAME", "SUB", "ROLES", "STATE"}, rows)
 }
