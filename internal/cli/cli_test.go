@@ -2,9 +2,11 @@ package cli_test
 
 import (
 	"bytes"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -73,7 +75,8 @@ func TestExecute_exitCodes(t *testing.T) {
 		"subscribe --hub h x": {
 			cli.ExitUsage, "hub: the hub \"h\" is not a URL such as https://hub.example.com/.well-known/mercure\n",
 		},
-		"subscribe --count -1 x": {cli.ExitUsage, "hub: --count must not be negative\n"},
+		"publish --hub http://127.0.0.1:1/ --retry 0 x": {cli.ExitUsage, "hub: --retry must be a number of milliseconds, at least 1\n"},
+		"subscribe --count -1 x":                        {cli.ExitUsage, "hub: --count must not be negative\n"},
 	} {
 		got := execute(t, cli.Env{Args: strings.Fields(line)}, group())
 		if got.code != want.code || got.stderr != want.stderr {
@@ -129,7 +132,8 @@ func TestReadToken(t *testing.T) {
 	}
 }
 
-func TestRefusal(t *testing.T) {
+func TestPublish_explainsARefusal(t *testing.T) {
+	const reach = "give the URL of the hub itself, such as https://hub.example.com/.well-known/mercure"
 	for name, c := range map[string]struct {
 		status    int
 		challenge string
@@ -142,9 +146,12 @@ func TestRefusal(t *testing.T) {
 			status: 400, body: `{"title":"Bad Request","detail":"A topic is too long.","hint":"cut it","request_id":"r1"}`,
 			code: cli.ExitFailure, text: "400 Bad Request: A topic is too long (request r1)", hint: "cut it",
 		},
-		"title alone says nothing new": {status: 404, body: `{"title":"Not Found"}`, code: cli.ExitFailure, text: "404 Not Found"},
-		"another title":                {status: 404, body: `{"title":"Lost"}`, code: cli.ExitFailure, text: "404 Not Found: Lost"},
-		"not a problem":                {status: 502, body: "<html>", code: cli.ExitFailure, text: "502 Bad Gateway"},
+		"title alone says nothing new": {status: 404, body: `{"title":"Not Found"}`, code: cli.ExitFailure, text: "404 Not Found", hint: reach},
+		"another title":                {status: 404, body: `{"title":"Lost"}`, code: cli.ExitFailure, text: "404 Not Found: Lost", hint: reach},
+		"not a problem": {
+			status: 502, body: "<html>", code: cli.ExitFailure, text: "502 Bad Gateway",
+			hint: "the update may have been published all the same; with an --id of your own, readers recognise a repetition",
+		},
 		"no token": {
 			status: 401, challenge: `Bearer resource_metadata="https://h/x"`, code: cli.ExitRefused, text: "401 Unauthorized",
 			hint: "give a token: --token-file, --token or CINNABAR_TOKEN; for 'hub dev', --data DIR",
@@ -161,18 +168,61 @@ func TestRefusal(t *testing.T) {
 		"too many":  {status: 429, code: cli.ExitRefused, text: "429 Too Many Requests"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := cli.Refusal(&http.Response{
-				Status: fmt.Sprintf("%d %s", c.status, http.StatusText(c.status)), StatusCode: c.status,
-				Header: http.Header{"Www-Authenticate": {c.challenge}}, Body: io.NopCloser(strings.NewReader(c.body)),
-			})
-			e, ok := errors.AsType[*cli.Error](err)
-			if !ok {
-				t.Fatalf("Refusal = %v, want an *Error", err)
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("WWW-Authenticate", c.challenge)
+				w.Header().Set("Content-Type", "application/problem+json")
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, c.body)
+			}))
+			defer s.Close()
+			want := "hub: publish: " + c.text + "\n"
+			if c.hint != "" {
+				want += "  hint: " + c.hint + "\n"
 			}
-			if e.Code != c.code || e.Error() != c.text || e.Hint != c.hint {
-				t.Errorf("Refusal = %d, %q, hint %q; want %d, %q, hint %q", e.Code, e.Error(), e.Hint, c.code, c.text, c.hint)
+			if r := execute(t, cli.Env{Args: []string{"publish", "--hub", s.URL, "t"}}); r != (result{c.code, "", want}) {
+				t.Errorf("a shell sees %+v, want %d and %q", r, c.code, want)
 			}
 		})
+	}
+}
+
+func TestPublish_nobodyListens(t *testing.T) {
+	r := execute(t, cli.Env{Args: []string{"publish", "--hub", "http://127.0.0.1:1/hub", "t"}})
+	if r.code != cli.ExitFailure || !strings.HasPrefix(r.stderr, "hub: reach http://127.0.0.1:1/hub: ") || strings.Contains(r.stderr, "hint") {
+		t.Errorf("a shell sees %+v", r)
+	}
+}
+
+func TestTarget_trust(t *testing.T) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "urn:uuid:1") }))
+	defer s.Close()
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	if err := os.WriteFile(ca, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := execute(t, cli.Env{Args: []string{"publish", "--hub", s.URL, "--ca-file", ca, "t"}}); r != (result{cli.ExitOK, "urn:uuid:1\n", ""}) {
+		t.Errorf("with the certificate authority a shell sees %+v", r)
+	}
+	r := execute(t, cli.Env{Args: []string{"publish", "--hub", s.URL, "t"}})
+	if r.code != cli.ExitFailure || !strings.Contains(r.stderr, "certificate") || !strings.Contains(r.stderr, "hint: for 'hub dev', give --data DIR") {
+		t.Errorf("without it a shell sees %+v", r)
+	}
+}
+
+func TestTarget_plainHTTP(t *testing.T) {
+	const hub = "http://hub.invalid/hub"
+	for line, want := range map[string]int{
+		"publish --hub " + hub + " --token x t":                    cli.ExitUsage,
+		"subscribe --hub " + hub + " --token x t":                  cli.ExitUsage,
+		"publish --hub " + hub + " --token x --allow-plain-http t": cli.ExitFailure, // there is no such host
+		"publish --hub " + hub + " t":                              cli.ExitFailure,
+	} {
+		r := execute(t, cli.Env{Args: strings.Fields(line)})
+		if r.code != want || (want == cli.ExitUsage) != strings.Contains(r.stderr, "--allow-plain-http") {
+			t.Errorf("AUTH-14 %s: a shell sees %+v, want code %d", line, r, want)
+		}
 	}
 }
 
@@ -207,13 +257,15 @@ func TestPublish(t *testing.T) {
 		args  []string
 		stdin string
 		want  url.Values
+		out   string
 	}{
-		"topic alone": {args: []string{"t"}, want: url.Values{"topic": {"t"}, "data": {""}}},
+		"topic alone": {args: []string{"t"}, want: url.Values{"topic": {"t"}, "data": {""}}, out: "urn:uuid:1\n"},
+		"JSON":        {args: []string{"--json", "t", "d"}, want: url.Values{"topic": {"t"}, "data": {"d"}}, out: `{"id":"urn:uuid:1"}` + "\n"},
 		"everything": {
 			args: []string{"--alternate", "u", "--alternate", "v", "--private", "--id", "i", "--type", "y", "--retry", "5", "t", "d"},
-			want: url.Values{"topic": {"t", "u", "v"}, "data": {"d"}, "private": {"on"}, "id": {"i"}, "type": {"y"}, "retry": {"5"}},
+			want: url.Values{"topic": {"t", "u", "v"}, "data": {"d"}, "private": {"on"}, "id": {"i"}, "type": {"y"}, "retry": {"5"}}, out: "urn:uuid:1\n",
 		},
-		"standard input": {args: []string{"t", "-"}, stdin: "line\n", want: url.Values{"topic": {"t"}, "data": {"line\n"}}},
+		"standard input": {args: []string{"t", "-"}, stdin: "line\n", want: url.Values{"topic": {"t"}, "data": {"line\n"}}, out: "urn:uuid:1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hub, got := publishHub(t, http.StatusOK, "urn:uuid:1")
@@ -221,8 +273,8 @@ func TestPublish(t *testing.T) {
 				Args:  append([]string{"publish", "--hub", hub}, c.args...),
 				Stdin: strings.NewReader(c.stdin), Environ: []string{"CINNABAR_TOKEN=secret"},
 			})
-			if r != (result{cli.ExitOK, "urn:uuid:1\n", ""}) {
-				t.Errorf("a shell sees %+v", r)
+			if r != (result{cli.ExitOK, c.out, ""}) {
+				t.Errorf("a shell sees %+v, want %q", r, c.out)
 			}
 			if diff := cmp.Diff(c.want, got.form); diff != "" {
 				t.Errorf("form (-want +got):\n%s", diff)

@@ -17,7 +17,7 @@ const (
 	ExitOK      = 0
 	ExitFailure = 1 // the command ran and failed
 	ExitUsage   = 2 // the command line or the configuration is wrong
-	ExitRefused = 3 // a server refused the request: 401, 403 or 429
+	ExitRefused = 3 // a server refused the request (401, 403 or 429), or the configuration does: a command does not change what it sets
 )
 
 // Env is what a command may touch of its process.

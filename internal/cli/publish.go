@@ -3,17 +3,20 @@ package cli
 import (
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
-	"strings"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/cinnabar-hub/cinnabar/internal/mercure"
+	"github.com/cinnabar-hub/cinnabar/client"
 )
 
-// maxDataBytes bounds what publish reads from standard input; the hub has a limit of its own.
-const maxDataBytes = 64 << 20
+const (
+	// maxDataBytes bounds what publish reads from standard input; the hub has a limit of its own.
+	maxDataBytes = 64 << 20
+	// maxRetryMillis is the longest reconnection time that can be asked for: more than anybody waits.
+	maxRetryMillis = int64(365 * 24 * time.Hour / time.Millisecond)
+)
 
 type publishOptions struct {
 	target     Target
@@ -22,6 +25,12 @@ type publishOptions struct {
 	id         string
 	eventType  string
 	retry      string
+	json       bool
+}
+
+// published is what publish prints as JSON.
+type published struct {
+	ID string `json:"id"`
 }
 
 // PublishCommand is the verb publish.
@@ -44,6 +53,7 @@ func PublishCommand(env Env) *cobra.Command {
 	f.StringVar(&o.id, "id", "", "event `ID` (default: the hub makes one)")
 	f.StringVar(&o.eventType, "type", "", "event `TYPE`")
 	f.StringVar(&o.retry, "retry", "", "reconnection time for subscribers, `MILLISECONDS`")
+	JSONFlag(c, &o.json, "an object in one line with", published{})
 	return c
 }
 
@@ -51,62 +61,46 @@ func (o *publishOptions) run(c *cobra.Command, env Env, args []string) error {
 	if err := o.target.Resolve(env, true); err != nil {
 		return err
 	}
-	form, err := o.form(env, args)
+	update, err := o.update(env, args)
 	if err != nil {
 		return err
 	}
-	client, err := o.target.Client()
+	hub, err := o.target.Client(env)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(c.Context(), http.MethodPost, o.target.Hub, strings.NewReader(form.Encode()))
+	id, err := hub.Publish(c.Context(), update)
 	if err != nil {
-		return Usage(err)
+		return explain(o.target.Hub, err)
 	}
-	req.Header.Set("Content-Type", mercure.FormMediaType)
-	if o.target.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+o.target.Token)
+	if o.json {
+		return printLine(env.Stdout, published{id})
 	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return unreachable(o.target.Hub, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return Refusal(resp)
-	}
-	id, err := io.ReadAll(io.LimitReader(resp.Body, maxProblemBytes))
-	if err != nil {
-		return fmt.Errorf("read the event id: %w", err)
-	}
-	_, err = fmt.Fprintln(env.Stdout, string(id))
+	_, err = fmt.Fprintln(env.Stdout, id)
 	return err
 }
 
-func (o *publishOptions) form(env Env, args []string) (url.Values, error) {
-	form := url.Values{mercure.FieldTopic: append([]string{args[0]}, o.alternates...)}
-	data := ""
-	if len(args) > 1 {
-		data = args[1]
+func (o *publishOptions) update(env Env, args []string) (client.Update, error) {
+	u := client.Update{Topics: append([]string{args[0]}, o.alternates...), Private: o.private, ID: o.id, Type: o.eventType}
+	if o.retry != "" {
+		ms, err := strconv.ParseInt(o.retry, 10, 64)
+		if err != nil || ms < 1 || ms > maxRetryMillis {
+			return u, Usagef("--retry must be a number of milliseconds, at least 1")
+		}
+		u.Retry = time.Duration(ms) * time.Millisecond
 	}
-	if data == "-" {
+	if len(args) > 1 {
+		u.Data = args[1]
+	}
+	if u.Data == "-" {
 		raw, err := io.ReadAll(io.LimitReader(env.Stdin, maxDataBytes+1))
 		if err != nil {
-			return nil, fmt.Errorf("read standard input: %w", err)
+			return u, fmt.Errorf("read standard input: %w", err)
 		}
 		if len(raw) > maxDataBytes {
-			return nil, Usagef("standard input is larger than %d bytes", maxDataBytes)
+			return u, Usagef("standard input is larger than %d bytes", maxDataBytes)
 		}
-		data = string(raw)
+		u.Data = string(raw)
 	}
-	form.Set(mercure.FieldData, data)
-	if o.private {
-		form.Set(mercure.FieldPrivate, "on")
-	}
-	for name, value := range map[string]string{mercure.FieldID: o.id, mercure.FieldType: o.eventType, mercure.FieldRetry: o.retry} {
-		if value != "" {
-			form.Set(name, value)
-		}
-	}
-	return form, nil
+	return u, nil
 }

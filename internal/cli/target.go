@@ -1,25 +1,28 @@
 package cli
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cinnabar-hub/cinnabar/client"
 	"github.com/cinnabar-hub/cinnabar/internal/datadir"
 )
 
-// maxTokenBytes bounds what is read as a token.
-const maxTokenBytes = 64 << 10
+const (
+	// maxTokenBytes bounds what is read as a token.
+	maxTokenBytes = 64 << 10
+	// maxEventBytes bounds one received event.
+	maxEventBytes = 64 << 20
+)
 
 // Target says which hub a command talks to, and with which token.
 type Target struct {
@@ -28,6 +31,7 @@ type Target struct {
 	TokenFile string
 	Data      string
 	CAFile    string
+	PlainHTTP bool
 }
 
 // Flags adds the flags of a target.
@@ -38,6 +42,7 @@ func (t *Target) Flags(c *cobra.Command) {
 	f.StringVar(&t.TokenFile, "token-file", "", "`FILE` that holds the access token")
 	f.StringVar(&t.Data, "data", "", "data folder `DIR` of a running 'hub dev': gives the hub URL, its certificate and a token")
 	f.StringVar(&t.CAFile, "ca-file", "", "`FILE` with the certificate authority to trust besides the system's, PEM")
+	f.BoolVar(&t.PlainHTTP, "allow-plain-http", false, "send the token over plain HTTP to another machine, on a network that is encrypted by other means")
 	c.MarkFlagsMutuallyExclusive("token", "token-file")
 }
 
@@ -60,17 +65,6 @@ func (t *Target) Resolve(env Env, forPublish bool) error {
 	}
 	t.Token = token
 	return nil
-}
-
-// refresh reads the token again when it stands in a file, which may hold a newer one by now: that of a data folder is replaced
-// before it expires. A file that cannot be read now changes nothing.
-func (t *Target) refresh(env Env) {
-	if t.TokenFile == "" {
-		return
-	}
-	if token, err := ReadToken(env, "", t.TokenFile); err == nil {
-		t.Token = token
-	}
 }
 
 // fromData fills what is not given from the data folder.
@@ -139,31 +133,57 @@ func readFile(path string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// Client gives an HTTP client for the target. It follows no redirect, since a token must not travel to another place, and has
-// no overall time limit, since streams are long.
-func (t *Target) Client() (*http.Client, error) {
+// Client gives a client of the target's hub.
+func (t *Target) Client(env Env) (*client.Client, error) {
+	config, err := t.tls()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(client.Options{
+		HubURL: t.Hub, Token: t.source(env), AllowPlainHTTP: t.PlainHTTP, TLS: config, MaxEventBytes: maxEventBytes,
+	})
+	if err != nil {
+		e := &Error{Code: ExitUsage, Err: errors.New(strings.TrimPrefix(err.Error(), "client: "))}
+		if strings.HasPrefix(t.Hub, "http:") {
+			e.Hint = "give an https URL, or --allow-plain-http on a network that is encrypted by other means"
+		}
+		return nil, e
+	}
+	return c, nil
+}
+
+// source gives the token of each request. One that stands in a file is read anew each time: the file may hold a newer one by now, as that of
+// a data folder does before the old one expires. While the file cannot be read, the last token serves on.
+func (t *Target) source(env Env) func(context.Context) (string, error) {
+	if t.Token == "" {
+		return nil
+	}
+	last := t.Token
+	return func(context.Context) (string, error) {
+		if t.TokenFile != "" {
+			if token, err := ReadToken(env, "", t.TokenFile); err == nil {
+				last = token
+			}
+		}
+		return last, nil
+	}
+}
+
+// tls gives the TLS configuration that trusts the target's certificate authority besides the system's; nil when it names none.
+func (t *Target) tls() (*tls.Config, error) {
+	if t.CAFile == "" {
+		return nil, nil
+	}
+	pem, err := readFile(t.CAFile, 1<<20)
+	if err != nil {
+		return nil, Usage(fmt.Errorf("read certificate authority: %w", err))
+	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
-	if t.CAFile != "" {
-		pem, err := readFile(t.CAFile, 1<<20)
-		if err != nil {
-			return nil, Usage(fmt.Errorf("read certificate authority: %w", err))
-		}
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, Usagef("%s holds no PEM certificate", t.CAFile)
-		}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, Usagef("%s holds no PEM certificate", t.CAFile)
 	}
-	return &http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the hub answered with a redirect") },
-		Transport: &http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
-			TLSClientConfig:       &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
-			ForceAttemptHTTP2:     true,
-			TLSHandshakeTimeout:   10 * time.Second,
-			ResponseHeaderTimeout: 30 * time.Second,
-		},
-	}, nil
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }

@@ -3,6 +3,8 @@ package hubcli
 import (
 	"context"
 	"errors"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -55,6 +57,11 @@ func (o *devOptions) run(ctx context.Context, env cli.Env, dataGiven bool) error
 	}
 	if o.app.Ephemeral && !dataGiven {
 		o.app.DataDir = ""
+	}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal is closed, and nobody can press Ctrl-C any more
+		defer stop()
 	}
 	logger, err := app.NewLogger(env.Stderr, config.Log{Level: o.logLevel, Format: "text"})
 	if err != nil {

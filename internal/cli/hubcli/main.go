@@ -20,7 +20,8 @@ func Main(ctx context.Context, env cli.Env) int {
 		Short: "The Cinnabar Mercure hub",
 		Long:  "A Mercure hub that brings its own authorization server. 'hub dev' starts everything on this machine.",
 	}
-	root.AddCommand(devCommand(env), serveCommand(env), cli.PublishCommand(env), cli.SubscribeCommand(env), configCommand(env), cli.VersionCommand(env))
+	root.AddCommand(devCommand(env), serveCommand(env), cli.PublishCommand(env), cli.SubscribeCommand(env), HistoryCommand(env),
+		BackupCommand(env), configCommand(env), cli.VersionCommand(env))
 	return cli.Execute(ctx, env, root)
 }
 
@@ -30,10 +31,15 @@ func serveCommand(env cli.Env) *cobra.Command {
 		Use:   "serve --config FILE",
 		Short: "Run the hub",
 		Long: "Run the hub with a configuration file, until SIGTERM or SIGINT: then it refuses new requests and ends its streams over\n" +
-			"the drain time. With authorization_server.bundled it runs the authorization server too. Every key can also be set in the environment (" + config.HubEnvPrefix + "…).",
+			"the drain time. With authorization_server.bundled it runs the authorization server too. Every key can also be set in the\n" +
+			"environment (" + config.HubEnvPrefix + "…). On SIGHUP it reads the configuration and the files it names again, and takes over issuers and\n" +
+			"their keys, origins, the session broker, and the bundled server's clients, policies, scopes, resources and token lifetimes; a\n" +
+			"configuration that is not right is refused as a whole.",
 		Example: "  hub serve --config hub.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			hangups := cli.CatchHangups()
+			defer hangups.Release()
 			l, authz, err := load(config.Source{Path: path, Environ: env.Environ})
 			if err != nil {
 				return cli.ConfigError(err, path)
@@ -46,7 +52,13 @@ func serveCommand(env cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return hub.Run(c.Context())
+			return hangups.Serve(c.Context(), hub.Run, func(ctx context.Context) {
+				l, authz, err := load(config.Source{Path: path, Environ: env.Environ})
+				if err == nil {
+					err = hub.Reload(ctx, l.Value, authz)
+				}
+				cli.ReloadRefused(ctx, logger, err)
+			})
 		},
 	}
 	c.Flags().StringVar(&path, "config", "", "configuration `FILE`; without it the environment alone")
@@ -82,6 +94,13 @@ func configCommand(env cli.Env) *cobra.Command {
 				return hubapp.Check(l.Value, authz, warnings)
 			}
 			return check, func() (string, error) { return config.Print(l) }, nil
+		},
+		JSON: func(s config.Source) (string, error) {
+			l, _, err := load(s)
+			if err != nil {
+				return "", err
+			}
+			return config.PrintJSON(l)
 		},
 		Reference: config.ReferenceHub,
 	})

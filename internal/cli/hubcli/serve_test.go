@@ -1,0 +1,133 @@
+package hubcli_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cinnabar-hub/cinnabar/internal/cli"
+	"github.com/cinnabar-hub/cinnabar/internal/cli/hubcli"
+)
+
+// A service manager may ask for a reload as soon as it has started the process: that must not kill a hub which still waits for its
+// predecessor.
+func TestServe_survivesAReloadWhileItStarts(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs SIGHUP, which Windows does not have")
+	}
+	hangUp := make(chan os.Signal, 1) // so that a hub that does not catch the signal fails the test, and does not end it
+	signal.Notify(hangUp, syscall.SIGHUP)
+	defer signal.Stop(hangUp)
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t)
+	p.write("hub.yaml", "public_url: https://hub.example.com/hub\nlisten: 127.0.0.1:0\nops: { listen: '' }\ntls: { mode: off }\n"+
+		"history: { path: history }\ndrain: 60s\nissuers: [ { id: i, keys: [ { alg: HS256, secret_file: s } ] } ]\n")
+	p.write("s", strings.Repeat("s", 32))
+	predecessor := p.open(0)
+
+	log := make(lines, 100)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan int, 1)
+	go func() {
+		args := []string{"serve", "--config", filepath.Join(p.dir, "hub.yaml")}
+		done <- hubcli.Main(ctx, cli.Env{Args: args, Stdin: strings.NewReader(""), Stdout: log, Stderr: log})
+	}()
+	log.await(t, "waiting for it to end")
+	if err := self.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	<-hangUp
+	if err := predecessor.Close(); err != nil {
+		t.Fatal(err)
+	}
+	log.await(t, "configuration reloaded")
+	stop()
+	if code := <-done; code != cli.ExitOK {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// lines is a log whose lines can be waited for.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
+}
+
+// await reads until a line holds the text.
+func (l lines) await(t *testing.T, text string) {
+	t.Helper()
+	var before strings.Builder
+	for patience := time.After(30 * time.Second); ; {
+		select {
+		case line := <-l:
+			if strings.Contains(line, text) {
+				return
+			}
+			before.WriteString(line)
+		case <-patience:
+			t.Fatalf("waited in vain for %q; the log has:\n%s", text, before.String())
+		}
+	}
+}
+
+// A terminal that is closed is how many a development server ends, and what it keeps for its time alone must not outlive it.
+func TestDev_endsWithItsTerminal(t *testing.T) {
+	if runtime.GOOS == "windows" || signal.Ignored(syscall.SIGHUP) {
+		t.Skip("needs SIGHUP, which Windows does not have and nohup keeps away")
+	}
+	hangUp := make(chan os.Signal, 1)
+	signal.Notify(hangUp, syscall.SIGHUP)
+	defer signal.Stop(hangUp)
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t)
+	data := filepath.Join(p.dir, "data")
+	banner := make(lines, 100)
+	done := make(chan int, 1)
+	args := []string{"dev", "--ephemeral", "--data", data, "--listen", freeAddress(t), "--http", freeAddress(t)}
+	go func() {
+		done <- hubcli.Main(t.Context(), cli.Env{Args: args, Stdin: strings.NewReader(""), Stdout: banner, Stderr: banner, Executable: "hub"})
+	}()
+	banner.await(t, "Stop with Ctrl-C")
+	if err := self.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case code := <-done:
+		if code != cli.ExitOK {
+			t.Errorf("exit code %d", code)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the server goes on without its terminal")
+	}
+	if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the ephemeral folder is still there: %v", err)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
