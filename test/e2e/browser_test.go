@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/cinnabar-hub/cinnabar/test/harness"
 	"github.com/cinnabar-hub/cinnabar/test/needs"
 	"github.com/cinnabar-hub/cinnabar/test/secretwatch"
 )
@@ -34,7 +35,7 @@ type browser struct {
 	problems []string // what the page complained of
 }
 
-func startBrowser(t *testing.T, d *dev) *browser {
+func startBrowser(t *testing.T, data string) *browser {
 	t.Helper()
 	chromium := needs.Program(t, "chromium")
 	certutil := needs.Program(t, "certutil")
@@ -45,7 +46,7 @@ func startBrowser(t *testing.T, d *dev) *browser {
 	}
 	for _, args := range [][]string{
 		{"-N", "--empty-password", "-d", "sql:" + nss},
-		{"-A", "-d", "sql:" + nss, "-n", "cinnabar", "-t", "C,,", "-i", filepath.Join(d.data, "tls", "ca.crt")},
+		{"-A", "-d", "sql:" + nss, "-n", "cinnabar", "-t", "C,,", "-i", harness.CAFile(data)},
 	} {
 		if out, err := exec.CommandContext(t.Context(), certutil, args...).CombinedOutput(); err != nil {
 			t.Fatalf("certutil: %v\n%s", err, out)
@@ -64,14 +65,34 @@ func startBrowser(t *testing.T, d *dev) *browser {
 	if err := chromedp.Do(ctx); err != nil { // starts the browser, which ends with this context
 		t.Fatalf("start the browser: %v", err)
 	}
+	b.enable()
+	return b
+}
+
+// tab opens another tab of the same browser, which shares its cookies.
+func (b *browser) tab() *browser {
+	b.t.Helper()
+	other := &browser{t: b.t}
+	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithListener(other.observe))
+	other.ctx = ctx
+	b.t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil {
+		b.t.Fatalf("open a tab: %v", err)
+	}
+	other.enable()
+	return other
+}
+
+// enable asks the browser for what observe looks at.
+func (b *browser) enable() {
+	b.t.Helper()
 	for _, err := range []error{
 		call(b, network.Enable, network.EnableParams{}), call(b, cdplog.Enable, cdp.Empty{}), call(b, runtime.Enable, cdp.Empty{}),
 	} {
 		if err != nil {
-			t.Fatal(err)
+			b.t.Fatal(err)
 		}
 	}
-	return b
 }
 
 // call sends a command whose result does not matter.
@@ -106,7 +127,7 @@ func (b *browser) complain(text string) {
 
 func (b *browser) run(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, harness.Patience)
 	defer cancel()
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		b.t.Fatalf("browser: %v\non %s", err, evaluate[string](b, `location.origin + location.pathname + "\n" + document.body.innerText`))
@@ -116,7 +137,7 @@ func (b *browser) run(actions ...chromedp.Action[chromedp.Void]) {
 // evaluate gives the value of an expression in the page.
 func evaluate[T any](b *browser, expression string) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, harness.Patience)
 	defer cancel()
 	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
 	if err != nil {
@@ -129,11 +150,11 @@ func evaluate[T any](b *browser, expression string) T {
 func (b *browser) waitText(selector, text string) {
 	b.t.Helper()
 	script := fmt.Sprintf(`(document.querySelector(%q)?.textContent ?? "").includes(%q)`, selector, text)
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(harness.Patience)
 	var err error
 	for time.Now().Before(deadline) {
-		ctx, cancel := context.WithTimeout(b.ctx, patience)
-		_, err = chromedp.Run(ctx, chromedp.Poll[chromedp.Void](script, chromedp.WithPollingTimeout(patience/2)))
+		ctx, cancel := context.WithTimeout(b.ctx, harness.Patience)
+		_, err = chromedp.Run(ctx, chromedp.Poll[chromedp.Void](script, chromedp.WithPollingTimeout(harness.Patience/2)))
 		cancel()
 		if err == nil {
 			return
@@ -201,11 +222,11 @@ func TestBrowser_fromStartPageToPrivateEvent(t *testing.T) {
 		"plain with an insecure cookie": {args: []string{"--insecure-cookie"}, plain: true, cookie: "mercure_access_token-http"},
 	} {
 		t.Run(face, func(t *testing.T) {
-			d := startDev(t, filepath.Join(t.TempDir(), "data"), tc.args...)
-			b := startBrowser(t, d)
-			origin := d.origin
+			d := harness.StartDev(t, filepath.Join(t.TempDir(), "data"), tc.args...)
+			b := startBrowser(t, d.Data)
+			origin := d.Origin
 			if tc.plain {
-				origin = d.plain
+				origin = d.Plain
 			}
 			b.signIn(origin, strings.ReplaceAll(face, " ", "-"))
 
@@ -221,8 +242,8 @@ func TestBrowser_fromStartPageToPrivateEvent(t *testing.T) {
 			}
 
 			b.waitText("#state", "Live")
-			topic := d.origin + "/demo/books/1"
-			if _, stderr, code := command(t, "", "hub", "publish", "--data", d.data, "--private", topic, `{"status":"from a terminal"}`); code != 0 {
+			topic := d.Origin + "/demo/books/1"
+			if _, stderr, code := harness.Command(t, "", "hub", "publish", "--data", d.Data, "--private", topic, `{"status":"from a terminal"}`); code != 0 {
 				t.Fatalf("hub publish = %d %s", code, stderr)
 			}
 			b.waitText("#log", "from a terminal")
@@ -238,6 +259,13 @@ func TestBrowser_fromStartPageToPrivateEvent(t *testing.T) {
 			if len(b.problems) > 0 {
 				t.Errorf("the page complained: %q", b.problems)
 			}
+
+			b.run(chromedp.Click(chromedp.CSS("#logout")))
+			b.waitText("#state", "Signed out")
+			if c := b.cookies(origin + "/.well-known/mercure")[tc.cookie]; c != nil && c.Value != "" {
+				t.Error("the browser still has a token")
+			}
+			b.shot(strings.ReplaceAll(face, " ", "-") + "-5-signed-out")
 		})
 	}
 }
@@ -265,29 +293,29 @@ func TestBrowser_pageOfAnotherPort(t *testing.T) {
 	}))
 	t.Cleanup(mine.Close)
 	page := strings.Replace(mine.URL, "127.0.0.1", "localhost", 1)
-	d := startDev(t, filepath.Join(t.TempDir(), "data"), "--cors-origin", page)
-	hub = d.plainHub() // a page of http: uses the plain face, since browsers send no SameSite cookie to another scheme
-	b := startBrowser(t, d)
+	d := harness.StartDev(t, filepath.Join(t.TempDir(), "data"), "--cors-origin", page)
+	hub = d.PlainHub() // a page of http: uses the plain face, since browsers send no SameSite cookie to another scheme
+	b := startBrowser(t, d.Data)
 	b.run(chromedp.Navigate(page + "/"))
 	b.waitText("#who", "Not signed in")
-	b.run(chromedp.Navigate(d.plainHub()+"/session/login?return_to="+url.QueryEscape(page+"/")),
+	b.run(chromedp.Navigate(d.PlainHub()+"/session/login?return_to="+url.QueryEscape(page+"/")),
 		chromedp.Click(chromedp.CSS(`button[value="demo"]`)), chromedp.WaitVisible(chromedp.CSS(`button[value="allow"]`)),
 		chromedp.Click(chromedp.CSS(`button[value="allow"]`)))
 	b.waitText("#who", "Signed in as demo")
 	b.waitText("#state", "Live")
-	d.publish(d.client(), d.origin+"/demo/books/2", "for my own page", true)
+	d.Publish(d.Client(), d.Origin+"/demo/books/2", "for my own page", true)
 	b.waitText("#log", "for my own page")
 }
 
 func TestBrowser_narrowAndDark(t *testing.T) {
-	d := startDev(t, filepath.Join(t.TempDir(), "data"))
-	b := startBrowser(t, d)
+	d := harness.StartDev(t, filepath.Join(t.TempDir(), "data"))
+	b := startBrowser(t, d.Data)
 	b.run(chromedp.EmulateViewport(320, 700, chromedp.EmulateMobile))
 	dark := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}
 	if err := call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: dark}); err != nil {
 		t.Fatal(err)
 	}
-	b.signIn(d.origin, "narrow")
+	b.signIn(d.Origin, "narrow")
 	b.shot("narrow-4-live")
 	if evaluate[bool](b, `document.documentElement.scrollWidth > document.documentElement.clientWidth`) {
 		t.Error("the start page scrolls sideways at 320 pixels")

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cinnabar-hub/cinnabar/test/harness"
 	"github.com/cinnabar-hub/cinnabar/test/needs"
 	"github.com/cinnabar-hub/cinnabar/test/secretwatch"
 )
@@ -31,10 +32,10 @@ func TestMakeRun_offline(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "git", "clone", "-q", "--no-hardlinks", root, clone).CombinedOutput(); err != nil {
 		t.Skipf("needs a git checkout: %s", out)
 	}
-	out := newLineBuffer()
+	out := harness.NewBuffer()
 	cmd := exec.Command("unshare", "-n", "sh", "-c", "ip link set lo up && exec make run")
 	cmd.Dir = clone
-	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOTOOLCHAIN=local")
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly -trimpath", "GOTOOLCHAIN=local")
 	w := secretwatch.Output(t, "make-run", out)
 	cmd.Stdout, cmd.Stderr = w, w
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -42,7 +43,7 @@ func TestMakeRun_offline(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); out.close(); close(ended) }()
+	go func() { _ = cmd.Wait(); out.Close(); close(ended) }()
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
 		<-ended
@@ -50,7 +51,7 @@ func TestMakeRun_offline(t *testing.T) {
 			t.Logf("output of make run:\n%s", out)
 		}
 	})
-	if !out.waitFor("Stop with Ctrl-C", 5*patience) {
+	if !out.WaitFor("Stop with Ctrl-C", 5*harness.Patience) {
 		t.Fatal("make run printed no banner")
 	}
 	lines := printed(out.String())
@@ -63,8 +64,8 @@ func TestMakeRun_offline(t *testing.T) {
 		if !strings.Contains(lines["publish with "+with], clone) {
 			t.Errorf("the line has no absolute path: %s", lines["publish with "+with])
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		seen := newLineBuffer()
+		ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+		seen := harness.NewBuffer()
 		watch := inside(ctx, lines["watch with "+with])
 		ww := secretwatch.Output(t, "watch", seen)
 		watch.Stdout, watch.Stderr = ww, ww

@@ -4,7 +4,9 @@
 package needs
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"testing"
 )
@@ -17,6 +19,15 @@ func Program(tb testing.TB, name string) string {
 		tb.Skipf("needs %s, which is not on this machine", name)
 	}
 	return path
+}
+
+// NodePackage gives the path of node, for a test that uses a package of the npm project in a folder.
+func NodePackage(tb testing.TB, dir, name string) string {
+	tb.Helper()
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", name)); err != nil {
+		tb.Skipf("needs the npm package %s: run npm ci --prefix test/interop", name)
+	}
+	return Program(tb, "node")
 }
 
 // PermissionBits leaves a test of file modes out on Windows, where files have access control lists and no such bits.
