@@ -31,11 +31,18 @@ test: ## run all tests; says what was left out and why
 
 .PHONY: race
 race: ## run all tests with the race detector, shuffled
-	@$(GO) run ./test/report -race -shuffle=on -count=1 $(TESTFLAGS) $(PKGS)
+	@$(GO) run ./test/report -race -shuffle=on -count=1 -timeout 20m $(TESTFLAGS) $(PKGS)
 
 .PHONY: e2e
 e2e: ## run the end-to-end and browser tests alone
 	@$(GO) run ./test/report -count=1 ./test/...
+
+.PHONY: interop
+interop: test/interop/node_modules ## run the tests with other people's clients (needs npm)
+	@$(GO) run ./test/report -count=1 ./test/interop/...
+
+test/interop/node_modules: test/interop/package-lock.json
+	@npm ci --prefix test/interop --no-audit --no-fund && touch $@
 
 .PHONY: check
 check: fmt-check lint race cross dead vuln ## everything that must hold before a change is merged
@@ -77,7 +84,7 @@ bench: ## run the benchmarks
 
 .PHONY: docs
 docs: ## write configs/*.yaml and the golden files anew from the code
-	@$(GO) test ./internal/config ./internal/demo ./internal/as/ashttp -update
+	@$(GO) test ./internal/config ./internal/demo ./internal/as/ashttp ./internal/cli -update
 
 .PHONY: clean
 clean: ## remove what was built

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -57,18 +58,33 @@ func (s *Servers) Start(ctx context.Context, o httpserver.ServerOptions) (*https
 // Failed gives the first listener's failure.
 func (s *Servers) Failed() <-chan error { return s.failed }
 
-// Shutdown stops accepting on all listeners and lets requests finish within grace; it ends those that are left.
-func (s *Servers) Shutdown(ctx context.Context, grace time.Duration) error {
+// Retire closes the listeners at once, so that a successor can bind their addresses and readers that come back go elsewhere, and not to
+// a refusal. What it returns waits for the requests that are under way, streams included, until grace has passed since Retire; it ends those that are left.
+func (s *Servers) Retire(ctx context.Context, grace time.Duration) (wait func() error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-	defer cancel()
-	var errs []error
+	var wg sync.WaitGroup
+	errs := make([]error, len(s.list))
 	for _, srv := range s.list {
-		if err := srv.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			errs = append(errs, err)
-		}
+		srv.Retire()
+	}
+	for i, srv := range s.list {
+		wg.Go(func() {
+			if err := srv.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				errs[i] = err
+			}
+		})
 	}
 	s.list = nil
-	return errors.Join(errs...)
+	return func() error {
+		defer cancel()
+		wg.Wait()
+		return errors.Join(errs...)
+	}
+}
+
+// Shutdown is Retire and its wait in one.
+func (s *Servers) Shutdown(ctx context.Context, grace time.Duration) error {
+	return s.Retire(ctx, grace)()
 }
 
 // StartOps starts the listener for operators, if the configuration wants one. Its error is as that of Start.

@@ -64,3 +64,24 @@ func TestServers_shutdownEndsWhatIsLeft(t *testing.T) {
 	}
 	<-ended
 }
+
+// A successor may be told that it can go on as soon as Retire has returned.
+func TestServers_retireGivesTheAddressesBack(t *testing.T) {
+	for range 50 {
+		var s app.Servers
+		srv, err := s.Start(t.Context(), httpserver.ServerOptions{
+			Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Handler: http.NotFoundHandler(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait := s.Retire(t.Context(), time.Minute)
+		l, err := net.Listen("tcp", srv.Addr().String())
+		if err != nil {
+			t.Fatalf("listen where a server has retired: %v", err)
+		}
+		if err := errors.Join(wait(), l.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

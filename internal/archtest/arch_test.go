@@ -56,7 +56,10 @@ func rules() []rule {
 			why: "fosite stays behind the authorization server",
 		},
 		{
-			of: []string{"internal/hub"}, bad: append([]string{"github.com/labstack/echo", "github.com/lestrrat-go/jwx", "github.com/ory", module + "internal/token"}, drivers...),
+			of: []string{"internal/hub"}, bad: append([]string{
+				"github.com/labstack/echo", "github.com/lestrrat-go/jwx", "github.com/ory", module + "internal/token",
+				module + "internal/revocation", module + "internal/clientassertion",
+			}, drivers...),
 			why: "the engine gets a Principal, not a token, and writes to sinks, not to a framework",
 		},
 		{
@@ -67,6 +70,13 @@ func rules() []rule {
 		{of: []string{"internal/rar"}, bad: not("internal/topic"), why: "authorization details are about topics alone"},
 		{of: []string{"internal/token"}, bad: not("internal/topic", "internal/rar"), why: "both sides mint and verify with it, so it knows neither"},
 		{of: []string{"internal/keyring"}, bad: not("internal/topic", "internal/rar", "internal/token"), why: "keys know neither side"},
+		{of: []string{"internal/revocation"}, bad: []string{module}, why: "what was revoked is told by a port; who asks and who tells are not its business"},
+		{of: []string{"internal/clientassertion"}, bad: []string{module}, why: "how a client proves itself concerns neither side alone"},
+		{of: []string{"internal/control"}, bad: not("internal/history", "internal/history/backup", "internal/private", "internal/shell"), why: "the socket serves a history, whatever hub it belongs to"},
+		{
+			of: []string{"client"}, bad: append(not("internal/sse", "internal/mercure", "internal/topic"), "github.com/labstack/echo", "github.com/lestrrat-go", "github.com/ory", "github.com/prometheus"),
+			why: "who imports the client gets a client, and not a server",
+		},
 		{of: []string{"internal/history"}, bad: []string{module}, why: "a port knows no adapter and no user"},
 		{of: []string{"internal/history/memory", "internal/history/segments"}, bad: []string{module + "internal/hub", module + "internal/as"}, why: "adapters know their port, never the engine"},
 		{

@@ -80,6 +80,9 @@ func (d *Dir) SecretFile() string { return d.Join("authz.secret") }
 // HistoryDir is the folder of the update history.
 func (d *Dir) HistoryDir() string { return d.Join("history") }
 
+// ControlSocket is the socket on which a running hub serves commands about its history.
+func (d *Dir) ControlSocket() string { return d.Join("hub.sock") }
+
 // TLSDir is the folder of the development certificate.
 func (d *Dir) TLSDir() string { return d.Join("tls") }
 

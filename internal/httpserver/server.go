@@ -99,7 +99,8 @@ type Server struct {
 
 	mu       sync.Mutex
 	listener net.Listener
-	done     chan struct{} // closed when serving has ended; err is final then
+	retired  bool          // the listener was closed on purpose
+	done     chan struct{} // closed when the listener serves no more; err is final then
 	err      error
 }
 
@@ -180,11 +181,10 @@ func (s *Server) serve(l net.Listener) {
 	} else {
 		err = s.server.Serve(l)
 	}
-	if errors.Is(err, http.ErrServerClosed) {
-		err = nil
-	}
 	s.mu.Lock()
-	s.err = err
+	if !s.retired {
+		s.err = err
+	}
 	s.mu.Unlock()
 	close(s.done)
 }
@@ -199,13 +199,27 @@ func (s *Server) Addr() net.Addr {
 	return s.listener.Addr()
 }
 
-// Wait blocks until serving has ended, and returns why it did: nil after Shutdown, the listener's failure otherwise. It must
-// be called after Start.
+// Wait blocks until the listener serves no more, and returns why: nil after Retire or Shutdown, its failure otherwise. It must be
+// called after Start.
 func (s *Server) Wait() error {
 	<-s.done
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
+}
+
+// Retire stops accepting: when it has returned, others can bind the address. Connections go on until Shutdown.
+func (s *Server) Retire() {
+	s.mu.Lock()
+	started := s.listener != nil
+	if started && !s.retired {
+		s.retired = true
+		_ = s.listener.Close() // nothing is accepted any more, whatever it says
+	}
+	s.mu.Unlock()
+	if started {
+		<-s.done
+	}
 }
 
 // Shutdown stops accepting, lets running requests finish until ctx ends, then closes what is left and cancels its requests.
@@ -218,11 +232,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	defer abort()
+	s.Retire()
 	err := s.server.Shutdown(ctx)
 	if err != nil {
 		abort()
 		err = errors.Join(fmt.Errorf("finish requests: %w", err), s.server.Close())
 	}
-	<-s.done
 	return err
 }

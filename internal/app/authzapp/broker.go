@@ -60,13 +60,17 @@ func (c *Core) Broker(clientID string) (Broker, error) {
 func (b Broker) Client(name string, skipConsent bool, hubURLs ...string) store.Client {
 	c := store.Client{
 		ID: b.ClientID, Name: name, AuthMethod: as.AuthPrivateKeyJWT, JWKS: b.KeySet,
-		GrantTypes: []string{"authorization_code"}, SkipConsent: skipConsent, Static: true, CreatedAt: time.Unix(0, 0).UTC(),
+		GrantTypes: BrokerGrants(), Broker: true, SkipConsent: skipConsent, Static: true,
+		CreatedAt: time.Unix(0, 0).UTC(),
 	}
 	for _, u := range hubURLs {
 		c.RedirectURIs = append(c.RedirectURIs, u+CallbackPath)
 	}
 	return c
 }
+
+// BrokerGrants are the grant types of a session broker.
+func BrokerGrants() []string { return []string{"authorization_code", "refresh_token"} }
 
 // CallbackPath is where the broker's callback stands under a hub URL.
 const CallbackPath = "/session/callback"

@@ -87,18 +87,15 @@ type Issuer struct {
 	Ring   *keyring.Ring
 }
 
-// Issuer builds an authorization server on the core. Nothing runs before its Run.
-func (c *Core) Issuer(ctx context.Context, o as.Options, algorithm string) (*Issuer, error) {
-	ring, err := c.OpenRing(ctx, o.Issuer, algorithm)
-	if err != nil {
-		return nil, err
-	}
+// Issuer builds an authorization server on the core, with the ring of its signing keys. Nothing runs before its Run. revoked is
+// called after each revocation that the server writes; nil is fine.
+func (c *Core) Issuer(ctx context.Context, o as.Options, ring *keyring.Ring, revoked func()) (*Issuer, error) {
 	secret, err := c.Derive("authorization codes")
 	if err != nil {
 		return nil, err
 	}
 	server, err := as.New(ctx, o, as.Dependencies{
-		Store: c.Store, Accounts: c.Accounts, Keys: ring, Secret: secret, Logger: c.logger,
+		Store: c.Store, Accounts: c.Accounts, Keys: ring, Secret: secret, Revoked: revoked, Logger: c.logger,
 	})
 	if err != nil {
 		return nil, err

@@ -1,9 +1,11 @@
 package authzapp
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -14,12 +16,20 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/topic"
 )
 
-// maxKeySetBytes bounds a client's key set file.
-const maxKeySetBytes = 1 << 20
+const (
+	// maxKeySetBytes and maxSecretBytes bound the files of a client.
+	maxKeySetBytes = 1 << 20
+	maxSecretBytes = 4 << 10
+	// minSecretBytes is the shortest secret of a client: shorter ones are passwords, which can be guessed.
+	minSecretBytes = 32
+)
 
 // ServerOptions turns a configuration into the options of an authorization server. It reads the key sets that clients name.
 func ServerOptions(c config.Authz) (as.Options, error) {
-	o := as.Options{Issuer: c.Issuer, AccessTokenTTL: c.Tokens.Lifetime, Scopes: map[string][]rar.Detail{}}
+	o := as.Options{
+		Issuer: c.Issuer, AccessTokenTTL: c.Tokens.Lifetime, RefreshIdle: c.Tokens.RefreshIdle, RefreshAbsolute: c.Tokens.RefreshAbsolute,
+		Scopes: map[string][]rar.Detail{},
+	}
 	for _, r := range c.Resources {
 		o.Resources = append(o.Resources, as.Resource{ID: r.ID, Name: r.Name, HubURL: r.HubURL})
 	}
@@ -56,27 +66,51 @@ func ServerOptions(c config.Authz) (as.Options, error) {
 func staticClient(c config.Client) (store.Client, error) {
 	out := store.Client{
 		ID: c.ID, Name: c.Name, AuthMethod: c.AuthMethod,
-		RedirectURIs: c.RedirectURIs, Origins: c.Origins, GrantTypes: []string{"authorization_code"},
-		SkipConsent: c.SkipConsent, Static: true,
+		RedirectURIs: c.RedirectURIs, Origins: c.Origins, GrantTypes: c.GrantTypes,
+		SkipConsent: c.SkipConsent, Broker: c.Broker, Static: true,
 		// A fixed instant: a client of the configuration has no other birth, and the record must not change at each start.
 		CreatedAt: time.Unix(0, 0).UTC(),
 	}
 	if out.Name == "" {
 		out.Name = c.ID
 	}
-	if c.JWKSFile == "" {
-		return out, nil
+	if c.JWKSFile != "" {
+		raw, err := readFile(c.JWKSFile, maxKeySetBytes)
+		if err != nil {
+			return store.Client{}, fmt.Errorf("client %s: read key set: %w", c.ID, err)
+		}
+		out.JWKS = raw
 	}
-	info, err := os.Stat(string(c.JWKSFile))
-	if err == nil && info.Size() > maxKeySetBytes {
-		return store.Client{}, fmt.Errorf("client %s: %s is larger than %d bytes", c.ID, c.JWKSFile, maxKeySetBytes)
+	if c.SecretFile != "" {
+		secret, err := readFile(c.SecretFile, maxSecretBytes)
+		if err != nil {
+			return store.Client{}, fmt.Errorf("client %s: read secret: %w", c.ID, err)
+		}
+		secret = bytes.TrimRight(secret, "\r\n") // the line end is the editor's, not the secret's
+		if len(secret) < minSecretBytes {
+			return store.Client{}, fmt.Errorf("client %s: the secret in %s has %d bytes, and %d are needed at least; make one with: openssl rand -hex 32",
+				c.ID, c.SecretFile, len(secret), minSecretBytes)
+		}
+		out.SecretHash = as.HashSecret(string(secret))
 	}
-	raw, err := os.ReadFile(string(c.JWKSFile))
-	if err != nil {
-		return store.Client{}, fmt.Errorf("client %s: read key set: %w", c.ID, err)
-	}
-	out.JWKS = raw
 	return out, nil
+}
+
+// readFile reads a file that may have limit bytes at most.
+func readFile(name config.File, limit int64) ([]byte, error) {
+	f, err := os.Open(string(name))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(raw)) > limit {
+		return nil, fmt.Errorf("%s is larger than %d bytes", name, limit)
+	}
+	return raw, nil
 }
 
 func details(in []config.Detail) ([]rar.Detail, error) {

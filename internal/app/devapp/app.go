@@ -22,6 +22,7 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/devcert"
 	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
 	"github.com/cinnabar-hub/cinnabar/internal/obs"
+	"github.com/cinnabar-hub/cinnabar/internal/revocation"
 	"github.com/cinnabar-hub/cinnabar/internal/shell"
 )
 
@@ -38,6 +39,7 @@ type App struct {
 	metrics   *obs.Metrics
 	core      *authzapp.Core
 	engine    *hubapp.Engine
+	revoked   *revocation.List
 	servers   app.Servers
 	stack     app.Stack
 	ready     chan struct{} // closed once listening
@@ -96,6 +98,7 @@ func (a *App) open(ctx context.Context) error {
 	a.hubConfig = config.DefaultHub()
 	a.hubConfig.PublicURL, a.hubConfig.Resource, a.hubConfig.ResourceName = a.sites[0].hubURL, a.sites[0].hubURL, hubName
 	a.hubConfig.Drain = time.Second // somebody waits at the terminal
+	a.hubConfig.ControlSocket = config.File(a.folder.ControlSocket())
 	a.hubConfig.History.Path = config.File(a.folder.HistoryDir())
 	if a.options.Ephemeral {
 		a.hubConfig.History.Driver = "memory"
@@ -118,6 +121,12 @@ func (a *App) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := a.folder.WriteFile(brokerKeySet, broker.KeySet); err != nil {
+		return err
+	}
+	if a.revoked, err = a.engine.FollowStore(ctx, a.core.Store, a.sites[0].origin, a.sites[1].origin); err != nil {
+		return err
+	}
 	for _, s := range a.sites {
 		if err := a.buildSite(ctx, s, broker); err != nil {
 			return fmt.Errorf("%s face: %w", s.name(), err)
@@ -128,7 +137,7 @@ func (a *App) build(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := a.writeConfig(broker.KeySet); err != nil {
+	if err := a.writeConfig(); err != nil {
 		return err
 	}
 	return a.writeHeaders(ctx)
@@ -167,7 +176,9 @@ func (a *App) Run(ctx context.Context) (err error) {
 		workers.Go("authorization server of the "+s.name()+" face", s.issuer.Run)
 	}
 	workers.Go("credentials", a.keepHeaders)
-	a.engine.Start(ctx)
+	if err := a.engine.Start(ctx); err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, a.servers.Shutdown(ctx, app.ShutdownGrace)) }()
 	if err := a.listen(ctx); err != nil {
 		return err
@@ -180,7 +191,8 @@ func (a *App) Run(ctx context.Context) (err error) {
 	case err := <-a.servers.Failed():
 		return err
 	}
-	return a.engine.Drain(context.WithoutCancel(ctx))
+	retired := a.servers.Retire(ctx, a.hubConfig.Drain+app.ShutdownGrace)
+	return errors.Join(a.engine.Drain(context.WithoutCancel(ctx)), retired())
 }
 
 func (a *App) listen(ctx context.Context) error {
@@ -193,7 +205,9 @@ func (a *App) listen(ctx context.Context) error {
 			return app.Busy(err, flag)
 		}
 	}
-	checks := []obs.ReadyCheck{{Name: "history", Check: a.engine.Log.Ready}, {Name: "store", Check: a.core.Store.Ready}}
+	checks := []obs.ReadyCheck{
+		{Name: "history", Check: a.engine.Log.Ready}, {Name: "hub", Check: a.engine.Hub.Ready}, {Name: "store", Check: a.core.Store.Ready},
+	}
 	err := a.servers.StartOps(ctx, config.Ops{Listen: a.ops}, a.registry, a.options.Logger, checks...)
 	return app.Busy(err, "--ops")
 }

@@ -25,7 +25,9 @@ func TestApp_pagesOfBothFacesShowTheSameCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.engine.Start(t.Context())
+	if err := a.engine.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if err := a.stack.Close(); err != nil {
 			t.Error(err)

@@ -2,7 +2,6 @@ package devapp
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -22,14 +21,10 @@ const (
 )
 
 // writeConfig writes the effective configuration of the HTTPS face, which other commands read through --data.
-func (a *App) writeConfig(keySet json.RawMessage) error {
-	if err := a.folder.WriteFile(brokerKeySet, keySet); err != nil {
-		return err
-	}
+func (a *App) writeConfig() error {
 	s := a.sites[0]
-	tls := config.TLS{Mode: "files", CertFile: config.File(a.folder.Join("tls", "server.crt")), KeyFile: config.File(a.folder.Join("tls", "server.key"))}
 	h := a.hubConfig
-	h.Listen, h.TLS = a.options.Listen, tls
+	h.Listen, h.TLS = a.options.Listen, a.faceTLS()
 	h.Issuers = []config.Issuer{{ID: s.origin, AuthorizationServer: true}}
 	text, err := config.Print(&config.Loaded[config.Hub]{Value: h})
 	if err != nil {
@@ -38,32 +33,46 @@ func (a *App) writeConfig(keySet json.RawMessage) error {
 	if err := a.folder.WriteFile("hub.yaml", []byte(text)); err != nil {
 		return err
 	}
-	text, err = config.Print(&config.Loaded[config.Authz]{Value: a.authzConfig(s, tls)})
+	text, err = config.Print(&config.Loaded[config.Authz]{Value: a.authzConfig(s)})
 	if err != nil {
 		return fmt.Errorf("write authorization server configuration: %w", err)
 	}
 	return a.folder.WriteFile("authz.yaml", []byte(text))
 }
 
-func (a *App) authzConfig(s *site, tls config.TLS) config.Authz {
+func (a *App) faceTLS() config.TLS {
+	return config.TLS{Mode: "files", CertFile: config.File(a.folder.Join("tls", "server.crt")), KeyFile: config.File(a.folder.Join("tls", "server.key"))}
+}
+
+// authzConfig is the configuration of a face's authorization server. A person or a client may be granted what it asks for, on this
+// machine alone; the start page asks for the demo's topics.
+func (a *App) authzConfig(s *site) config.Authz {
 	c := config.DefaultAuthz()
-	c.Issuer, c.Listen, c.TLS = s.origin, a.options.Listen, tls
+	c.Issuer, c.Listen, c.TLS = s.origin, a.options.Listen, a.faceTLS()
 	c.Store.Path, c.Store.SecretFile = config.File(a.folder.StoreFile()), config.File(a.folder.SecretFile())
-	c.Resources = []config.Resource{{ID: s.hubURL, Name: hubName, HubURL: s.hubURL}}
-	client := config.Client{ID: brokerID, Name: brokerName, AuthMethod: as.AuthPrivateKeyJWT, JWKSFile: config.File(a.folder.Join(brokerKeySet))}
+	c.Resources = []config.Resource{{ID: s.hubURL, Name: hubName, HubURL: a.sites[0].hubURL}}
+	client := config.Client{
+		ID: brokerID, Name: brokerName, AuthMethod: as.AuthPrivateKeyJWT, JWKSFile: config.File(a.folder.Join(brokerKeySet)),
+		GrantTypes: authzapp.BrokerGrants(), Broker: true,
+	}
 	for _, each := range a.sites {
 		client.RedirectURIs = append(client.RedirectURIs, each.hubURL+authzapp.CallbackPath)
 	}
 	c.Clients = []config.Client{client}
-	detail := config.Detail{
-		Actions: []string{string(rar.Publish), string(rar.Subscribe)},
-		Topics:  []config.Topic{{Match: a.topicBase() + "/*", MatchType: string(topic.URLPattern)}},
+	actions := []string{string(rar.Publish), string(rar.Subscribe)}
+	demo := config.Detail{Actions: actions, Topics: []config.Topic{{Match: a.topicBase() + "/*", MatchType: string(topic.URLPattern)}}}
+	everything := config.Detail{Actions: actions, Topics: []config.Topic{{Match: topic.Wildcard, MatchType: string(topic.Exact)}}}
+	c.Policies = []config.Policy{
+		{
+			ID: "demo", When: config.When{Clients: []string{brokerID}}, Grant: []config.Detail{demo},
+			OnMissingRequest: string(as.MissingGrantAll), OnExcess: string(as.ExcessTrim),
+		},
+		{
+			ID: "development", Grant: []config.Detail{everything},
+			OnMissingRequest: string(as.MissingDeny), OnExcess: string(as.ExcessDeny),
+		},
 	}
-	c.Policies = []config.Policy{{
-		ID: "demo", When: config.When{Clients: []string{brokerID}}, Grant: []config.Detail{detail},
-		OnMissingRequest: string(as.MissingGrantAll), OnExcess: string(as.ExcessTrim),
-	}}
-	c.Scopes = map[string][]config.Detail{scopeLive: {detail}}
+	c.Scopes = map[string][]config.Detail{scopeLive: {demo}}
 	return c
 }
 

@@ -151,7 +151,7 @@ func (f *folder) close() error {
 func (f *folder) owned() []string {
 	names := []string{
 		f.TLSDir(), f.HistoryDir(), f.SecretFile(), f.HubConfigFile(), f.AuthzConfigFile(), f.Join(brokerKeySet),
-		f.PublishHeaderFile(), f.SubscribeHeaderFile(),
+		f.PublishHeaderFile(), f.SubscribeHeaderFile(), f.ControlSocket(),
 	}
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 		names = append(names, f.StoreFile()+suffix)

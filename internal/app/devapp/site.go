@@ -9,14 +9,11 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/app/hubapp"
 	"github.com/cinnabar-hub/cinnabar/internal/as"
 	"github.com/cinnabar-hub/cinnabar/internal/as/ashttp"
-	"github.com/cinnabar-hub/cinnabar/internal/as/store"
 	"github.com/cinnabar-hub/cinnabar/internal/demo"
 	"github.com/cinnabar-hub/cinnabar/internal/hub/hubhttp"
 	"github.com/cinnabar-hub/cinnabar/internal/mercure"
-	"github.com/cinnabar-hub/cinnabar/internal/rar"
 	"github.com/cinnabar-hub/cinnabar/internal/session"
 	"github.com/cinnabar-hub/cinnabar/internal/token"
-	"github.com/cinnabar-hub/cinnabar/internal/topic"
 	"github.com/cinnabar-hub/cinnabar/web"
 )
 
@@ -48,50 +45,41 @@ func newSite(origin string, plain bool) *site {
 // topicBase is where the demo's topics live; both faces use the HTTPS one, so that an update reaches the pages of both.
 func (a *App) topicBase() string { return a.sites[0].origin + "/demo" }
 
-// demoDetails is what the demo user may be granted.
-func (a *App) demoDetails() []rar.Detail {
-	return []rar.Detail{{
-		Actions: []rar.Action{rar.Publish, rar.Subscribe},
-		Topics:  []rar.TopicMatcher{{Match: a.topicBase() + "/*", MatchType: topic.URLPattern}},
-	}}
-}
-
-// serverOptions are the options of a face's authorization server. Clients are the same on both, since they share a store.
-func (a *App) serverOptions(s *site, client store.Client) as.Options {
-	details := a.demoDetails()
-	return as.Options{
-		Issuer:    s.origin,
-		Resources: []as.Resource{{ID: s.hubURL, Name: hubName, HubURL: a.sites[0].hubURL}},
-		Clients:   []store.Client{client},
-		Policies: []as.Policy{{
-			ID: "demo", When: as.When{Clients: []string{brokerID}}, Grant: details,
-			OnMissingRequest: as.MissingGrantAll, OnExcess: as.ExcessTrim,
-		}},
-		Scopes: map[string][]rar.Detail{scopeLive: details},
-		Dev:    true, DemoUser: demoUser,
-	}
+// serverOptions are the options of a face's authorization server: those of the configuration that commands read, and sign-in by one click.
+// Clients are the same on both faces, since they share a store.
+func (a *App) serverOptions(s *site) (as.Options, error) {
+	o, err := authzapp.ServerOptions(a.authzConfig(s))
+	o.Dev, o.DemoUser = true, demoUser
+	return o, err
 }
 
 // buildSite builds a face on the engine and the core.
 func (a *App) buildSite(ctx context.Context, s *site, broker authzapp.Broker) error {
-	var err error
-	if s.issuer, err = a.core.Issuer(ctx, a.serverOptions(s, broker.Client(brokerName, false, a.sites[0].hubURL, a.sites[1].hubURL)), ""); err != nil {
+	ring, err := a.core.OpenRing(ctx, s.origin, "")
+	if err != nil {
+		return err
+	}
+	options, err := a.serverOptions(s)
+	if err != nil {
+		return err
+	}
+	if s.issuer, err = a.core.Issuer(ctx, options, ring, a.revoked.Poke); err != nil {
 		return err
 	}
 	origins := append(developmentOrigins(), a.options.CORSOrigins...)
 	slices.Sort(origins)
 	origins = slices.Compact(origins)
-	client, transport := authzapp.Transport(s.origin)
+	httpClient, transport := authzapp.Transport(s.origin)
 	sess := a.sessionOptions(s, broker, origins)
 	s.face, err = a.engine.Face(hubapp.FaceOptions{
 		Hub: hubhttp.Options{
 			PublicURL: s.hubURL, ResourceName: hubName, Anonymous: true, CookieName: sess.CookieName,
 			CORSOrigins: origins, AuthorizationServers: []string{s.origin},
-			ConnectionsPerAddress: 4096, DevHints: true,
+			DevHints: true,
 		},
 		Issuers:       []token.Issuer{{ID: s.origin, Keys: s.issuer.Ring, AuthorizationServer: true}},
 		Session:       sess,
-		SessionClient: client,
+		SessionClient: httpClient,
 		Hosts:         []string{"localhost"},
 		Metrics:       a.metrics,
 		Logger:        a.options.Logger.With(slog.String("face", s.name())),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -13,63 +14,80 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/app/authzapp"
 	"github.com/cinnabar-hub/cinnabar/internal/config"
 	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
-	"github.com/cinnabar-hub/cinnabar/internal/hub/hubhttp"
 	"github.com/cinnabar-hub/cinnabar/internal/obs"
-	"github.com/cinnabar-hub/cinnabar/internal/rar"
 )
 
 // App is the process of 'hub serve'.
 type App struct {
-	config   config.Hub
+	config   config.Hub // that of the start, for what cannot be reloaded
 	logger   *slog.Logger
 	registry *prometheus.Registry
+	metrics  *obs.Metrics
 	engine   *Engine
-	face     *Face
 	tls      *tls.Config
 	bundled  *bundled // nil: the authorization server runs elsewhere
+	handler  *httpserver.Swap
 	servers  app.Servers
 	stack    app.Stack
+
+	verdicts verdicts
+
+	reloading sync.Mutex // protects the fields below
+	site      *site
+	followed  map[string]followed // authorization servers elsewhere, by issuer
+	ended     bool
 }
 
 // New builds the hub of a validated configuration. authz is the configuration of the bundled authorization server (LoadBundled),
 // nil when there is none. On an error everything it opened is closed.
 func New(ctx context.Context, c config.Hub, authz *config.Authz, logger *slog.Logger) (_ *App, err error) {
 	a := &App{config: c, logger: logger, registry: obs.NewRegistry()}
-	metrics, err := obs.NewMetrics(a.registry)
-	if err != nil {
+	if a.metrics, err = obs.NewMetrics(a.registry); err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	if a.tls, err = app.TLSConfig(c.TLS, logger); err != nil {
 		return nil, err
 	}
-	options, err := faceOptions(c, logger)
+	plan, err := planSite(c, nil, logger) // before anything is made
 	if err != nil {
 		return nil, err
 	}
-	options.Metrics = metrics
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.stack.Close())
 		}
 	}()
 	if authz != nil {
-		if a.bundled, err = openBundled(ctx, c, *authz, logger); err != nil {
+		if a.bundled, err = openBundled(ctx, *authz, logger); err != nil {
 			return nil, err
 		}
 		a.stack.Push("authorization server", a.bundled.core.Close)
-		a.bundled.join(&options)
 	}
-	if a.engine, err = OpenEngine(ctx, EngineOptions{Config: c, Metrics: metrics, Logger: logger}); err != nil {
+	if a.engine, err = OpenEngine(ctx, EngineOptions{Config: c, Metrics: a.metrics, Logger: logger}); err != nil {
 		return nil, err
 	}
 	a.stack.Push("hub", a.engine.Close)
-	if a.face, err = a.engine.Face(options); err != nil {
+	if authz != nil {
+		if a.bundled.revoked, err = a.engine.FollowStore(ctx, a.bundled.core.Store, authz.Issuer); err != nil {
+			return nil, err
+		}
+	}
+	if a.followed, err = a.followRemotes(ctx, plan.remotes); err != nil {
 		return nil, err
 	}
-	if a.bundled != nil {
-		err = a.bundled.register(a.face.Echo, options.ClientIP)
+	if a.site, err = a.build(ctx, plan, authz); err != nil {
+		return nil, err
 	}
-	return a, err
+	a.warnOfClearText(ctx)
+	a.handler = httpserver.NewSwap(a.site.face.Echo)
+	return a, nil
+}
+
+// warnOfClearText says why every token is refused, when it is.
+func (a *App) warnOfClearText(ctx context.Context) {
+	if a.site.options.RefuseTokens {
+		a.logger.LogAttrs(ctx, slog.LevelWarn, clearTextWarning)
+	}
 }
 
 // Check builds what New builds, but opens no store: it finds what is wrong with the files that a configuration names.
@@ -82,63 +100,17 @@ func Check(c config.Hub, authz *config.Authz, logger *slog.Logger) error {
 			return fmt.Errorf("authorization_server.config_file: %w", err)
 		}
 	}
-	_, err := faceOptions(c, logger)
+	plan, err := planSite(c, nil, logger)
+	if err == nil && plan.options.RefuseTokens {
+		logger.Warn(clearTextWarning)
+	}
 	return err
-}
-
-func faceOptions(c config.Hub, logger *slog.Logger) (FaceOptions, error) {
-	issuers, err := TrustedIssuers(c.Issuers, logger)
-	if err != nil {
-		return FaceOptions{}, err
-	}
-	prefixes, err := app.Prefixes(c.TrustedProxies)
-	if err != nil {
-		return FaceOptions{}, err
-	}
-	sess, client, err := broker(c)
-	if err != nil {
-		return FaceOptions{}, err
-	}
-	o := FaceOptions{
-		Hub:           hubOptions(c),
-		Issuers:       issuers,
-		DetailLimits:  rar.DefaultLimits(),
-		Session:       sess,
-		SessionClient: client,
-		RefuseTokens:  c.TLS.Mode == "off" && !c.TLS.BehindTLSProxy && !isLoopback(c.Listen),
-		ClientIP:      httpserver.ClientIP(prefixes),
-		Logger:        logger,
-	}
-	if o.RefuseTokens {
-		logger.Warn("tokens are refused: this hub speaks plain HTTP outside loopback; use TLS, or set tls.behind_tls_proxy when a proxy in front ends it")
-	}
-	o.DetailLimits.Details, o.DetailLimits.TopicsPerDetail = c.Limits.Details, c.Limits.TopicsPerDetail
-	o.DetailLimits.PatternBytes = int(c.Limits.Pattern)
-	if c.TLS.Mode != "off" {
-		o.HSTS = app.HSTSAge
-	}
-	return o, nil
-}
-
-func hubOptions(c config.Hub) hubhttp.Options {
-	o := hubhttp.Options{
-		PublicURL: c.PublicURL, Resource: c.Resource, ResourceName: c.ResourceName,
-		Anonymous: c.Anonymous, CookieName: c.Cookie.Name,
-		CORSOrigins: c.CORSOrigins, PublishOrigins: c.PublishOrigins,
-		Limits:                limits(c.Limits),
-		ConnectionsPerAddress: c.Limits.ConnectionsPerAddress, ConnectionsTotal: c.Limits.ConnectionsTotal,
-	}
-	for _, is := range c.Issuers {
-		if is.AuthorizationServer {
-			o.AuthorizationServers = append(o.AuthorizationServers, is.ID)
-		}
-	}
-	return o
 }
 
 // Run serves until ctx ends or something fails, then drains and closes everything. It is called once.
 func (a *App) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, a.stack.Close()) }()
+	defer a.endReloads()
 	workers := app.NewWorkers(ctx)
 	defer func() { err = errors.Join(err, workers.Stop()) }()
 	checks := []obs.ReadyCheck{{Name: "history", Check: a.engine.Log.Ready}, {Name: "hub", Check: a.engine.Hub.Ready}}
@@ -146,17 +118,20 @@ func (a *App) Run(ctx context.Context) (err error) {
 		workers.Go("authorization server", a.bundled.issuer.Run)
 		checks = append(checks, obs.ReadyCheck{Name: "store", Check: a.bundled.core.Store.Ready})
 	}
-	a.engine.Start(ctx)
+	if err := a.engine.Start(ctx); err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, a.servers.Shutdown(ctx, app.ShutdownGrace)) }()
-	srv, err := a.servers.Start(ctx, httpserver.ServerOptions{Addr: a.config.Listen, Handler: a.face.Echo, TLS: a.tls, Logger: a.logger})
+	c := a.config
+	srv, err := a.servers.Start(ctx, httpserver.ServerOptions{Addr: c.Listen, Handler: a.handler, TLS: a.tls, Logger: a.logger})
 	if err != nil {
 		return app.Busy(err, "listen")
 	}
-	if err := a.servers.StartOps(ctx, a.config.Ops, a.registry, a.logger, checks...); err != nil {
+	if err := a.servers.StartOps(ctx, c.Ops, a.registry, a.logger, checks...); err != nil {
 		return app.Busy(err, "ops.listen")
 	}
 	a.logger.LogAttrs(ctx, slog.LevelInfo, "hub is ready",
-		slog.String("listen", srv.Addr().String()), slog.String("public_url", a.config.PublicURL), slog.String("history", a.config.History.Driver))
+		slog.String("listen", srv.Addr().String()), slog.String("public_url", c.PublicURL), slog.String("history", c.History.Driver))
 	select {
 	case <-ctx.Done():
 	case <-a.engine.Failed():
@@ -165,5 +140,13 @@ func (a *App) Run(ctx context.Context) (err error) {
 		return err
 	}
 	a.logger.LogAttrs(ctx, slog.LevelInfo, "hub is stopping")
-	return a.engine.Drain(context.WithoutCancel(ctx))
+	retired := a.servers.Retire(ctx, c.Drain+app.ShutdownGrace)
+	return errors.Join(a.engine.Drain(context.WithoutCancel(ctx)), retired())
+}
+
+// endReloads waits for a reload that is under way, and refuses others.
+func (a *App) endReloads() {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	a.ended = true
 }

@@ -41,7 +41,9 @@ func newApp(t *testing.T, c config.Hub) *App {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.engine.Start(t.Context())
+	if err := a.engine.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if err := a.stack.Close(); err != nil {
 			t.Error(err)
@@ -73,7 +75,7 @@ func TestApp_refusesTokensOnPlainHTTPOutsideLoopback(t *testing.T) {
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			r.Header.Set("Authorization", "Bearer "+publishToken())
 			w := httptest.NewRecorder()
-			a.face.Echo.ServeHTTP(w, r)
+			a.handler.ServeHTTP(w, r)
 			if w.Code != c.want {
 				t.Errorf("publish = %d %s, want %d", w.Code, w.Body, c.want)
 			}

@@ -2,7 +2,6 @@ package hubapp
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -10,10 +9,10 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/cinnabar-hub/cinnabar/internal/app"
 	"github.com/cinnabar-hub/cinnabar/internal/app/authzapp"
 	"github.com/cinnabar-hub/cinnabar/internal/config"
-	"github.com/cinnabar-hub/cinnabar/internal/session"
+	"github.com/cinnabar-hub/cinnabar/internal/keyring"
+	"github.com/cinnabar-hub/cinnabar/internal/revocation"
 	"github.com/cinnabar-hub/cinnabar/internal/token"
 )
 
@@ -22,62 +21,69 @@ const (
 	bundledBrokerName = "Cinnabar hub"
 )
 
-// bundled is the authorization server in the hub's process. Hub and server still talk through formats alone: tokens, and HTTP
-// that does not leave the process.
+// bundled is what stays of the authorization server in the hub's process when its configuration is reloaded. Hub and server still
+// talk through formats alone: tokens, and HTTP that does not leave the process.
 type bundled struct {
-	core      *authzapp.Core
-	issuer    *authzapp.Issuer
-	session   *session.Options
-	client    *http.Client
-	transport *app.InMemory
+	core    *authzapp.Core
+	ring    *keyring.Ring
+	broker  authzapp.Broker
+	revoked *revocation.List
+	issuer  *authzapp.Issuer // the first one: what it runs serves those that a reload makes as well
 }
 
-func openBundled(ctx context.Context, c config.Hub, authz config.Authz, logger *slog.Logger) (_ *bundled, err error) {
-	options, err := authzapp.ServerOptions(authz)
-	if err != nil {
+func openBundled(ctx context.Context, authz config.Authz, logger *slog.Logger) (*bundled, error) {
+	if _, err := authzapp.ServerOptions(authz); err != nil { // before anything is made
 		return nil, err
 	}
-	b := &bundled{}
-	b.core, err = authzapp.OpenCore(ctx, authzapp.CoreOptions{
+	core, err := authzapp.OpenCore(ctx, authzapp.CoreOptions{
 		StorePath: string(authz.Store.Path), SecretPath: string(authz.Store.SecretFile), Serve: true, Logger: logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, b.core.Close())
-		}
-	}()
-	broker, err := b.core.Broker(bundledBrokerID)
+	b := &bundled{core: core}
+	if b.broker, err = core.Broker(bundledBrokerID); err == nil {
+		b.ring, err = core.OpenRing(ctx, authz.Issuer, authz.Keys.Algorithm)
+	}
 	if err != nil {
+		_ = core.Close() // the error that matters is the first
 		return nil, err
 	}
-	options.Clients = append(options.Clients, broker.Client(bundledBrokerName, true, c.PublicURL))
-	if b.issuer, err = b.core.Issuer(ctx, options, authz.Keys.Algorithm); err != nil {
-		return nil, err
-	}
-	b.session = sessionOptions(c)
-	b.session.Issuer, b.session.ClientID, b.session.ClientKey = authz.Issuer, broker.ClientID, broker.ClientKey
-	b.session.CookieKeys = [][]byte{broker.CookieKey}
+	return b, nil
+}
+
+// join makes the hub trust the server and log people in through it. The transport gets its handler before the first request.
+func (b *bundled) join(o *FaceOptions, c config.Hub, authz config.Authz) (*bundledTransport, error) {
 	u, err := url.Parse(authz.Issuer)
 	if err != nil {
 		return nil, err
 	}
-	b.client, b.transport = authzapp.Transport(u.Scheme + "://" + u.Host)
-	return b, nil
+	client, transport := authzapp.Transport(u.Scheme + "://" + u.Host)
+	s := sessionOptions(c)
+	s.Issuer, s.ClientID, s.ClientKey = authz.Issuer, b.broker.ClientID, b.broker.ClientKey
+	s.CookieKeys = [][]byte{b.broker.CookieKey}
+	o.Session, o.SessionClient = s, client
+	o.Issuers = append(o.Issuers, token.Issuer{ID: authz.Issuer, Keys: b.ring, AuthorizationServer: true})
+	o.Hub.AuthorizationServers = append(o.Hub.AuthorizationServers, authz.Issuer)
+	return &bundledTransport{set: func(h http.Handler) { transport.Handler = h }}, nil
 }
 
-// join makes the hub trust the server and log people in through it.
-func (b *bundled) join(o *FaceOptions) {
-	id := b.issuer.Server.Issuer()
-	o.Issuers = append(o.Issuers, token.Issuer{ID: id, Keys: b.issuer.Ring, AuthorizationServer: true})
-	o.Hub.AuthorizationServers = append(o.Hub.AuthorizationServers, id)
-	o.Session, o.SessionClient = b.session, b.client
-}
+// bundledTransport is the way of the broker's requests to the server of the same process.
+type bundledTransport struct{ set func(http.Handler) }
 
-// register mounts the server's endpoints beside the hub's.
-func (b *bundled) register(e *echo.Echo, clientIP func(*http.Request) netip.Addr) error {
-	b.transport.Handler = e
-	return b.core.Register(e, b.issuer, authzapp.EdgeOptions{ClientIP: clientIP})
+// register builds the server and mounts its endpoints beside the hub's.
+func (b *bundled) register(ctx context.Context, e *echo.Echo, c config.Hub, authz config.Authz, clientIP func(*http.Request) netip.Addr) error {
+	options, err := authzapp.ServerOptions(authz)
+	if err != nil {
+		return err
+	}
+	options.Clients = append(options.Clients, b.broker.Client(bundledBrokerName, true, c.PublicURL))
+	issuer, err := b.core.Issuer(ctx, options, b.ring, b.revoked.Poke)
+	if err != nil {
+		return err
+	}
+	if b.issuer == nil {
+		b.issuer = issuer
+	}
+	return b.core.Register(e, issuer, authzapp.EdgeOptions{ClientIP: clientIP})
 }

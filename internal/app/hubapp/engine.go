@@ -7,29 +7,29 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"runtime"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/app"
+	"github.com/cinnabar-hub/cinnabar/internal/app/historyapp"
 	"github.com/cinnabar-hub/cinnabar/internal/config"
+	"github.com/cinnabar-hub/cinnabar/internal/control"
 	"github.com/cinnabar-hub/cinnabar/internal/history"
-	"github.com/cinnabar-hub/cinnabar/internal/history/memory"
-	"github.com/cinnabar-hub/cinnabar/internal/history/segments"
 	"github.com/cinnabar-hub/cinnabar/internal/hub"
+	"github.com/cinnabar-hub/cinnabar/internal/hub/hubhttp"
 	"github.com/cinnabar-hub/cinnabar/internal/hub/sink"
 	"github.com/cinnabar-hub/cinnabar/internal/mercure"
+	"github.com/cinnabar-hub/cinnabar/internal/revocation"
 	"github.com/cinnabar-hub/cinnabar/internal/topic"
 )
-
-// minProcessors is how many processors a hub with a durable history schedules on at least, on machines with fewer too.
-const minProcessors = 2
 
 // EngineOptions says what an engine is built from.
 type EngineOptions struct {
 	// Config gives the history, the limits and the times; its public URL is what relative topics and patterns resolve against.
 	Config config.Hub
 	// Metrics counts; nil counts nothing.
-	Metrics hub.Metrics
+	Metrics EngineMetrics
 	// Logger is required.
 	Logger *slog.Logger
 }
@@ -41,27 +41,48 @@ type Engine struct {
 	Log      history.Log
 	Compiler *topic.Compiler
 
-	drain   time.Duration
-	workers *app.Workers
-	stack   app.Stack
+	drain         time.Duration
+	controlSocket string
+	control       *control.Server // nil: none
+	revocations   *revocations
+	connections   *hubhttp.Connections // of all faces, whatever takes their place
+	metrics       EngineMetrics
+	logger        *slog.Logger
+	workers       *app.Workers
+	stack         app.Stack
+	closeLog      func() error // once
+}
+
+// EngineMetrics counts what the engine and the revocation lists do.
+type EngineMetrics interface {
+	hub.Metrics
+	revocation.Metrics
+	// RevocationsLeft tells that a revocation log is followed no longer.
+	RevocationsLeft(source string)
 }
 
 // OpenEngine opens the history and builds the engine; nothing runs before Start. The caller closes it.
 func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
-	e := &Engine{drain: o.Config.Drain}
+	e := &Engine{
+		workers: app.NewWorkers(ctx), // they outlive ctx, which only gives them its values
+		drain:   o.Config.Drain, controlSocket: string(o.Config.ControlSocket), revocations: &revocations{},
+		connections: hubhttp.NewConnections(o.Config.Limits.ConnectionsPerAddress, o.Config.Limits.ConnectionsTotal), metrics: o.Metrics, logger: o.Logger,
+	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, e.stack.Close())
+			err = errors.Join(err, e.Close())
 		}
 	}()
 	e.Compiler, err = topic.NewCompiler(o.Config.PublicURL, topic.Limits{PatternBytes: int(o.Config.Limits.Pattern)})
 	if err != nil {
 		return nil, fmt.Errorf("hub URL: %w", err)
 	}
-	if e.Log, err = openHistory(ctx, o.Config.History, o.Logger); err != nil {
+	// A predecessor on the same folder gives it back early in its drain.
+	if e.Log, err = historyapp.Open(ctx, o.Config.History, o.Config.Drain+5*time.Second, o.Logger); err != nil {
 		return nil, fmt.Errorf("open history: %w", err)
 	}
-	e.stack.Push("history", e.Log.Close)
+	e.closeLog = sync.OnceValue(e.Log.Close)
+	e.stack.Push("history", e.closeLog)
 	if e.Sinks, err = sink.NewSet(sink.Options{}); err != nil {
 		return nil, fmt.Errorf("watch connections: %w", err)
 	}
@@ -71,6 +92,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	opts.Heartbeat, opts.MaxLifetime, opts.Retry = o.Config.Heartbeat, o.Config.MaxConnectionLifetime, o.Config.Retry
 	opts.DrainWindow = o.Config.Drain
 	opts.Backlog, opts.TotalBacklog = int(o.Config.Limits.Backlog), int64(o.Config.Limits.BacklogTotal)
+	opts.Revoked = e.revocations.revokedPrincipal
 	opts.Metrics = o.Metrics
 	e.Hub, err = hub.New(opts)
 	if err != nil {
@@ -79,56 +101,107 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	return e, nil
 }
 
-func openHistory(ctx context.Context, c config.History, logger *slog.Logger) (history.Log, error) {
-	switch c.Driver {
-	case "memory":
-		o := memory.Options{MaxEvents: c.MaxEvents, MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge}
-		if o.MaxEvents == 0 {
-			o.MaxEvents = -1 // the configuration's 0 is no limit, the driver's is its default
-		}
-		if o.MaxBytes == 0 {
-			o.MaxBytes = -1
-		}
-		return memory.Open(o)
-	case "segments":
-		// Waiting for the disk holds a processor: with a single one, nothing would be delivered meanwhile.
-		if runtime.GOMAXPROCS(0) < minProcessors {
-			runtime.GOMAXPROCS(minProcessors)
-		}
-		return segments.Open(ctx, segments.Options{
-			Dir: string(c.Path), MaxEvents: c.MaxEvents, MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge, Logger: logger,
-		})
-	}
-	return nil, fmt.Errorf("unknown driver %q", c.Driver)
-}
-
-// Start runs the engine until Stop. Its workers outlive ctx, which only gives them its values.
-func (e *Engine) Start(ctx context.Context) {
-	e.workers = app.NewWorkers(ctx)
+// Start runs the engine until Close and serves the control socket.
+func (e *Engine) Start(ctx context.Context) error {
 	e.workers.Go("connections", e.Sinks.Run)
 	e.workers.Go("hub", e.Hub.Run)
+	return e.startControl(ctx)
+}
+
+// startControl serves the commands about the history that run beside the hub.
+func (e *Engine) startControl(ctx context.Context) error {
+	if e.controlSocket == "" {
+		return nil
+	}
+	var err error
+	if e.control, err = control.Listen(ctx, e.controlSocket, control.Service{History: e.Log, Logger: e.logger}); err != nil {
+		return fmt.Errorf("control_socket: %w", err)
+	}
+	e.workers.Go("control socket", e.control.Serve)
+	return nil
+}
+
+// Following is how a revocation log is followed. Source is required.
+type Following struct {
+	Source revocation.Source
+	// Issuers are those whose tokens the log is about.
+	Issuers []string
+	// Every is how often it is asked; 0 means the list's default.
+	Every time.Duration
+	// Patient goes on when the log cannot be read at first: that is logged, and what was revoked is accepted until it can.
+	Patient bool
+}
+
+// Follow has tokens judged by what a log says was revoked, until stop, which waits for what is under way, or Close. Unless it is
+// patient, it has read all there is when it returns. What is judged by other lists of the same issuer stays so.
+func (e *Engine) Follow(ctx context.Context, f Following) (list *revocation.List, stop func(), err error) {
+	name := strings.Join(f.Issuers, ", ")
+	list, err = revocation.New(revocation.Options{
+		Source: f.Source, Name: name, Every: f.Every, Close: e.closeRevoked, Metrics: e.metrics, Logger: e.logger,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	// Judged by it before it is read: a stream that is opened meanwhile is either refused or closed.
+	e.revocations.add(list, f.Issuers)
+	if err := list.Load(ctx); err != nil {
+		if !f.Patient {
+			e.revocations.remove(list, f.Issuers)
+			return nil, nil, fmt.Errorf("load revocations: %w", err)
+		}
+		if e.metrics != nil {
+			e.metrics.RevocationsRead(name, time.Unix(0, 0))
+		}
+		e.logger.LogAttrs(ctx, slog.LevelWarn, "revocations not loaded yet: what was revoked is accepted until they are",
+			slog.String("source", name), slog.String("error", err.Error()))
+	}
+	following, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	e.workers.Go("revocations", func(ctx context.Context) error {
+		defer close(ended)
+		defer context.AfterFunc(ctx, cancel)()
+		return list.Run(following)
+	})
+	return list, func() {
+		cancel()
+		<-ended
+		if others := e.revocations.remove(list, f.Issuers); !others && e.metrics != nil {
+			e.metrics.RevocationsLeft(name)
+		}
+	}, nil
+}
+
+// closeRevoked ends the streams of tokens that were revoked.
+func (e *Engine) closeRevoked(match func(revocation.Token) bool) int {
+	return e.Hub.CloseBy(func(p *hub.Principal) bool { return match(tokenOf(p)) })
 }
 
 // Failed is closed when the engine cannot go on.
 func (e *Engine) Failed() <-chan struct{} { return e.workers.Failed() }
 
-// Drain refuses new streams and updates and ends the streams there are, spread over the drain time.
+// Drain stops in the order that lets a successor take over early: no more updates, those under way stored, the history given back,
+// and then the streams ended, spread over the drain time.
 func (e *Engine) Drain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, e.drain+time.Second)
 	defer cancel()
-	if err := e.Hub.Drain(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("drain streams: %w", err)
+	err := e.Hub.Quiesce(ctx)
+	err = errors.Join(err, e.stopControl(), e.closeLog())
+	if drained := e.Hub.Drain(ctx); drained != nil && !errors.Is(drained, context.DeadlineExceeded) {
+		err = errors.Join(err, fmt.Errorf("drain streams: %w", drained))
 	}
-	return nil
+	return err
 }
 
-// Close stops what Start started and closes the history.
-func (e *Engine) Close() error {
-	var err error
-	if e.workers != nil {
-		err = e.workers.Stop()
+func (e *Engine) stopControl() error {
+	if e.control == nil {
+		return nil
 	}
-	return errors.Join(err, e.stack.Close())
+	return e.control.Close()
+}
+
+// Close stops what was started and closes the history.
+func (e *Engine) Close() error {
+	return errors.Join(e.stopControl(), e.workers.Stop(), e.stack.Close())
 }
 
 // LastEventID gives the id of the newest update, or "" when there is none.

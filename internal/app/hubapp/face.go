@@ -36,6 +36,8 @@ type FaceOptions struct {
 	HSTS time.Duration
 	// ClientIP gives the address that limits count.
 	ClientIP func(*http.Request) netip.Addr
+	// Outdated tells whether a face that has taken this one's place may judge a reader otherwise; nil means never.
+	Outdated func(*hub.Principal) bool
 	Metrics  hubhttp.Metrics
 	Logger   *slog.Logger
 }
@@ -53,7 +55,7 @@ func (e *Engine) Face(o FaceOptions) (*Face, error) {
 		resource = o.Hub.PublicURL
 	}
 	verifier, err := token.NewVerifier(token.Options{
-		Resource: resource, Issuers: o.Issuers, Compiler: e.Compiler, Limits: o.DetailLimits,
+		Resource: resource, Issuers: o.Issuers, Compiler: e.Compiler, Limits: o.DetailLimits, Revocations: e.revocations,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("trusted issuers: %w", err)
@@ -71,6 +73,7 @@ func (e *Engine) Face(o FaceOptions) (*Face, error) {
 	}
 	err = hubhttp.Register(web, o.Hub, hubhttp.Dependencies{
 		Hub: e.Hub, Sinks: e.Sinks, Verifier: judge, Compiler: e.Compiler, Logger: o.Logger, Metrics: o.Metrics, ClientIP: o.ClientIP,
+		Connections: e.connections, Outdated: o.Outdated,
 	})
 	if err != nil {
 		return nil, err

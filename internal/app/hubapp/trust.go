@@ -2,6 +2,7 @@ package hubapp
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,11 +15,19 @@ import (
 // maxKeyFileBytes bounds a file of keys.
 const maxKeyFileBytes = 1 << 20
 
-// TrustedIssuers reads the keys of the configured issuers, and prepares the discovery of those that have none.
-func TrustedIssuers(issuers []config.Issuer, logger *slog.Logger) ([]token.Issuer, error) {
-	out := make([]token.Issuer, 0, len(issuers))
+// Trusted are the issuers whose tokens a hub accepts.
+type Trusted struct {
+	Issuers []token.Issuer
+
+	marks map[string]string // of the keys in files, by issuer
+}
+
+// TrustedIssuers reads the keys of the configured issuers, and prepares the discovery of those that have none. What was discovered
+// before is kept, so that a reload while an authorization server is down loses none of its keys; before is nil at the start.
+func TrustedIssuers(issuers []config.Issuer, before *Trusted, logger *slog.Logger) (*Trusted, error) {
+	t := &Trusted{marks: map[string]string{}}
 	for _, is := range issuers {
-		keys, err := issuerKeys(is)
+		keys, mark, err := issuerKeys(is)
 		if err != nil {
 			return nil, fmt.Errorf("issuer %s: %w", is.ID, err)
 		}
@@ -27,18 +36,44 @@ func TrustedIssuers(issuers []config.Issuer, logger *slog.Logger) ([]token.Issue
 		case configured > 0 && len(keys) == 0:
 			return nil, fmt.Errorf("issuer %s: none of its files holds a key for signatures", is.ID)
 		case configured == 0:
-			source, err = token.NewDiscovery(token.DiscoveryOptions{Issuer: is.ID, AllowLoopbackHTTP: true, Logger: logger})
+			source, err = before.discovery(is.ID, logger)
 			if err != nil {
 				return nil, fmt.Errorf("issuer %s: %w", is.ID, err)
 			}
 		}
-		out = append(out, token.Issuer{ID: is.ID, Keys: source, AuthorizationServer: is.AuthorizationServer})
+		t.marks[is.ID] = mark
+		t.Issuers = append(t.Issuers, token.Issuer{ID: is.ID, Keys: source, AuthorizationServer: is.AuthorizationServer})
 	}
-	return out, nil
+	return t, nil
 }
 
-func issuerKeys(is config.Issuer) ([]token.Key, error) {
-	var keys []token.Key
+// discovery gives the discovery of an issuer's keys that is there already, else a new one.
+func (t *Trusted) discovery(issuer string, logger *slog.Logger) (token.KeySource, error) {
+	if t != nil {
+		for _, is := range t.Issuers {
+			if known, ok := is.Keys.(*token.Discovery); ok && is.ID == issuer {
+				return known, nil
+			}
+		}
+	}
+	return token.NewDiscovery(token.DiscoveryOptions{Issuer: issuer, AllowLoopbackHTTP: true, Logger: logger})
+}
+
+// changed names the issuers that are trusted no longer or have other keys in next.
+func (t *Trusted) changed(next *Trusted) map[string]bool {
+	out := map[string]bool{}
+	for id, mark := range t.marks {
+		if now, ok := next.marks[id]; !ok || now != mark {
+			out[id] = true
+		}
+	}
+	return out
+}
+
+// issuerKeys reads an issuer's keys. The mark differs when one of them does.
+func issuerKeys(is config.Issuer) (keys []token.Key, mark string, err error) {
+	sum := sha256.New()
+	_, _ = fmt.Fprintf(sum, "authorization server %t\n", is.AuthorizationServer) // never fails
 	for _, set := range []struct {
 		name    string
 		keys    []config.IssuerKey
@@ -49,23 +84,34 @@ func issuerKeys(is config.Issuer) ([]token.Key, error) {
 		{"keys", is.Keys, 0},
 	} {
 		for i, k := range set.keys {
-			read, err := readKeys(k, set.actions)
+			data, err := readKeyFile(k)
 			if err != nil {
-				return nil, fmt.Errorf("%s[%d]: %w", set.name, i, err)
+				return nil, "", fmt.Errorf("%s[%d]: %w", set.name, i, err)
+			}
+			read, err := parseKeys(k, set.actions, data)
+			if err != nil {
+				return nil, "", fmt.Errorf("%s[%d]: %w", set.name, i, err)
 			}
 			keys = append(keys, read...)
+			_, _ = fmt.Fprintf(sum, "%s %q %q %x\n", set.name, k.Algorithm, k.KeyID, sha256.Sum256(data))
 		}
 	}
-	return keys, nil
+	return keys, string(sum.Sum(nil)), nil
 }
 
-func readKeys(k config.IssuerKey, actions rar.ActionSet) ([]token.Key, error) {
+// keyFile is the file that a key is in.
+func keyFile(k config.IssuerKey) config.File {
 	var name config.File
 	for _, f := range []config.File{k.SecretFile, k.PEMFile, k.JWKFile, k.JWKSFile} {
 		if f != "" {
 			name = f
 		}
 	}
+	return name
+}
+
+func readKeyFile(k config.IssuerKey) ([]byte, error) {
+	name := keyFile(k)
 	info, err := os.Stat(string(name))
 	if err == nil && info.Size() > maxKeyFileBytes {
 		return nil, fmt.Errorf("%s is larger than %d bytes", name, maxKeyFileBytes)
@@ -74,6 +120,11 @@ func readKeys(k config.IssuerKey, actions rar.ActionSet) ([]token.Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read key: %w", err)
 	}
+	return data, nil
+}
+
+func parseKeys(k config.IssuerKey, actions rar.ActionSet, data []byte) ([]token.Key, error) {
+	name := keyFile(k)
 	if k.JWKSFile != "" {
 		keys, err := token.ParseJWKSet(data, actions)
 		if err != nil {

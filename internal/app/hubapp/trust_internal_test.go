@@ -75,10 +75,12 @@ func TestTrustedIssuers(t *testing.T) {
 		Subscriber: config.IssuerRole{Keys: []config.IssuerKey{{Algorithm: "ES256", KeyID: "s", PEMFile: write(t, "pem", ecPEM(t))}}},
 		Keys:       []config.IssuerKey{{JWKSFile: write(t, "jwks", `{"keys":[`+ecJWK(t, "own")+`]}`)}},
 	}
-	issuers, err := TrustedIssuers([]config.Issuer{issuer, {ID: "https://auth.example.com", AuthorizationServer: true}}, slog.New(slog.DiscardHandler))
+	configured := []config.Issuer{issuer, {ID: "https://auth.example.com", AuthorizationServer: true}}
+	trusted, err := TrustedIssuers(configured, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
+	issuers := trusted.Issuers
 	if len(issuers) != 2 || issuers[0].ID != issuer.ID || issuers[0].AuthorizationServer || !issuers[1].AuthorizationServer {
 		t.Fatalf("issuers = %+v", issuers)
 	}
@@ -107,6 +109,34 @@ func TestTrustedIssuers(t *testing.T) {
 	}
 }
 
+func TestTrustedIssuers_reload(t *testing.T) {
+	logger := slog.New(slog.DiscardHandler)
+	secret := write(t, "secret", sharedSecret)
+	configured := []config.Issuer{
+		{ID: "https://kept.example.com", Keys: []config.IssuerKey{{Algorithm: "HS256", SecretFile: write(t, "kept", "k"+sharedSecret)}}},
+		{ID: "https://changed.example.com", Keys: []config.IssuerKey{{Algorithm: "HS256", SecretFile: secret}}},
+		{ID: "https://gone.example.com", Keys: []config.IssuerKey{{Algorithm: "HS256", SecretFile: write(t, "gone", "g"+sharedSecret)}}},
+		{ID: "https://auth.example.com", AuthorizationServer: true},
+	}
+	before, err := TrustedIssuers(configured, nil, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(string(secret), []byte("c"+sharedSecret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	after, err := TrustedIssuers(append(configured[:2:2], configured[3]), before, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]bool{"https://changed.example.com": true, "https://gone.example.com": true}, before.changed(after)); diff != "" {
+		t.Errorf("issuers with other keys (-want +got):\n%s", diff)
+	}
+	if before.Issuers[3].Keys != after.Issuers[2].Keys {
+		t.Error("the discovered keys of an authorization server are lost with a reload")
+	}
+}
+
 func TestTrustedIssuers_refuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		issuer config.Issuer
@@ -122,7 +152,7 @@ func TestTrustedIssuers_refuses(t *testing.T) {
 		},
 		"a clear-text issuer": {config.Issuer{ID: "http://auth.example.com"}, "issuer http://auth.example.com: "},
 	} {
-		if _, err := TrustedIssuers([]config.Issuer{c.issuer}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := TrustedIssuers([]config.Issuer{c.issuer}, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: TrustedIssuers = %v, want %q", name, err, c.want)
 		} else if strings.Contains(err.Error(), "short ") {
 			t.Errorf("%s: the secret is in %q", name, err)
