@@ -75,6 +75,9 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if s.down {
 		return nil, errors.New("connection refused")
 	}
+	if err := r.Context().Err(); err != nil { // as a connection would
+		return nil, err
+	}
 	rec := httptest.NewRecorder()
 	switch r.URL.Scheme + "://" + r.URL.Host + r.URL.Path {
 	case "https://auth.example.com/.well-known/oauth-authorization-server/tenant":

@@ -348,6 +348,23 @@ func TestCallback_Errors(t *testing.T) {
 	}
 }
 
+// TestCallback_AnotherIssuersLogin has a sign-in end at a broker that has another issuer by now: what one server said must not be taken to
+// another (RFC 9700 section 4.4).
+func TestCallback_AnotherIssuersLogin(t *testing.T) {
+	f, b := setup(t, nil), &browser{}
+	callback := f.server.authorize(t, f.get(b, hubURL+"/session/login").Header.Get("Location"))
+	f.options.Issuer = "https://other.example"
+	f.register()
+	fetches := f.server.fetches
+	resp := f.get(b, callback)
+	if got := resp.Header.Get("Location"); got != "https://hub.example.com/?session_error="+session.ErrorFailed {
+		t.Errorf("callback to %q", got)
+	}
+	if f.server.fetches != fetches || f.server.exchanges != 0 || b.value(hubCookie) != "" {
+		t.Errorf("%d fetches and %d exchanges", f.server.fetches-fetches, f.server.exchanges)
+	}
+}
+
 func TestCallback_TooLargeIsLoud(t *testing.T) {
 	f := setup(t, nil)
 	f.server.mint = func(c *token.MintClaims) { c.GrantID = strings.Repeat("g", 3000) }
