@@ -154,8 +154,21 @@ func (s *Server) syncClients(ctx context.Context) error {
 	}
 	created, gone := map[string]time.Time{}, false
 	for _, c := range known {
-		listed := slices.ContainsFunc(s.options.Clients, func(o store.Client) bool { return o.ID == c.ID })
 		created[c.ID] = c.CreatedAt
+	}
+	for _, c := range s.options.Clients {
+		c.Static = true
+		if c.CreatedAt.IsZero() {
+			c.CreatedAt = created[c.ID]
+		}
+		if err := s.store.PutClient(ctx, c); err != nil {
+			return fmt.Errorf("write client %q: %w", c.ID, err)
+		}
+		gone = gone || c.Disabled // then the store revoked what it had
+	}
+	// Last, as it cannot be taken back.
+	for _, c := range known {
+		listed := slices.ContainsFunc(s.options.Clients, func(o store.Client) bool { return o.ID == c.ID })
 		if !c.Static || listed {
 			continue
 		}
@@ -167,16 +180,6 @@ func (s *Server) syncClients(ctx context.Context) error {
 			gone = true
 			s.audit(ctx, store.AuditRecord{Event: EventClientDeleted, Actor: ActorConfiguration, Client: c.ID})
 		}
-	}
-	for _, c := range s.options.Clients {
-		c.Static = true
-		if c.CreatedAt.IsZero() {
-			c.CreatedAt = created[c.ID]
-		}
-		if err := s.store.PutClient(ctx, c); err != nil {
-			return fmt.Errorf("write client %q: %w", c.ID, err)
-		}
-		gone = gone || c.Disabled // then the store revoked what it had
 	}
 	if gone {
 		s.revoked()

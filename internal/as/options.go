@@ -11,6 +11,7 @@ import (
 
 	"github.com/cinnabar-hub/cinnabar/internal/as/store"
 	"github.com/cinnabar-hub/cinnabar/internal/rar"
+	"github.com/cinnabar-hub/cinnabar/internal/topic"
 )
 
 // Defaults of Options.
@@ -152,6 +153,11 @@ func (o Options) Validate() error {
 		faults = append(faults, errors.New("demo user: only in development"))
 	}
 	faults = append(faults, checkResources(o.Resources)...)
+	if resources, err := compileResources(o.withDefaults().Resources); err != nil {
+		faults = append(faults, err)
+	} else {
+		faults = append(faults, checkTemplates(o, resources)...)
+	}
 	faults = append(faults, checkPolicies(o.Policies)...)
 	faults = append(faults, checkClients(o.Clients)...)
 	if len(faults) == 0 {
@@ -176,6 +182,19 @@ func checkResources(resources []Resource) []error {
 		seen[r.ID] = true
 	}
 	return faults
+}
+
+// compileResources prepares the hubs for judging topics. They have their defaults.
+func compileResources(resources []Resource) ([]hubResource, error) {
+	compiled := make([]hubResource, 0, len(resources))
+	for _, r := range resources {
+		compiler, err := topic.NewCompiler(r.HubURL, topic.Limits{})
+		if err != nil {
+			return nil, fmt.Errorf("resource %q: %w", r.ID, err)
+		}
+		compiled = append(compiled, hubResource{Resource: r, compiler: compiler})
+	}
+	return compiled, nil
 }
 
 func checkClients(clients []store.Client) []error {

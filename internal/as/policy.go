@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 
@@ -239,26 +240,27 @@ func templateNames(s string) []string {
 
 // checkTemplates expands every template with sample values and compiles the result at every resource, so that a mistake is
 // found when the server starts.
-func (s *Server) checkTemplates() error {
-	for _, p := range s.options.Policies {
-		if err := s.checkTemplate(p.Grant); err != nil {
-			return fmt.Errorf("%w: policy %q: %w", ErrOptions, p.ID, err)
+func checkTemplates(o Options, resources []hubResource) []error {
+	var faults []error
+	for _, p := range o.Policies {
+		if err := checkTemplate(p.Grant, resources); err != nil {
+			faults = append(faults, fmt.Errorf("policy %q: %w", p.ID, err))
 		}
 	}
-	for name, template := range s.options.Scopes {
-		if err := s.checkTemplate(template); err != nil {
-			return fmt.Errorf("%w: scope %q: %w", ErrOptions, name, err)
+	for _, name := range slices.Sorted(maps.Keys(o.Scopes)) {
+		if err := checkTemplate(o.Scopes[name], resources); err != nil {
+			faults = append(faults, fmt.Errorf("scope %q: %w", name, err))
 		}
 	}
-	return nil
+	return faults
 }
 
-func (s *Server) checkTemplate(template []rar.Detail) error {
+func checkTemplate(template []rar.Detail, resources []hubResource) error {
 	expanded, err := rar.Expand(template, sampleVariables(template))
 	if err != nil {
 		return err
 	}
-	for _, hub := range s.resources {
+	for _, hub := range resources {
 		if _, err := rar.Compile(expanded, hub.compiler); err != nil {
 			return err
 		}

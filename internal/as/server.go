@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/as/account"
 	"github.com/cinnabar-hub/cinnabar/internal/as/store"
 	"github.com/cinnabar-hub/cinnabar/internal/keyring"
-	"github.com/cinnabar-hub/cinnabar/internal/topic"
 )
 
 const (
@@ -80,17 +78,10 @@ func New(ctx context.Context, o Options, d Dependencies) (*Server, error) {
 		options: o.withDefaults(), store: d.Store, accounts: d.Accounts, keys: d.Keys, revoked: d.Revoked, logger: d.Logger,
 		noise: rate.NewLimiter(rate.Every(noiseEvery), noiseBurst),
 	}
-	for _, r := range s.options.Resources {
-		compiler, err := topic.NewCompiler(r.HubURL, topic.Limits{})
-		if err != nil {
-			return nil, fmt.Errorf("%w: resource %q: %w", ErrOptions, r.ID, err)
-		}
-		s.resources = append(s.resources, hubResource{Resource: r, compiler: compiler})
-	}
-	if err := s.checkTemplates(); err != nil {
+	var err error
+	if s.resources, err = compileResources(s.options.Resources); err != nil {
 		return nil, err
 	}
-	var err error
 	if s.metadata, err = s.buildMetadata(); err != nil {
 		return nil, err
 	}

@@ -127,8 +127,12 @@ func TestNew_options(t *testing.T) {
 		t.Run("refuses "+name, func(t *testing.T) {
 			o := options()
 			change(&o)
+			// What checks a configuration without a store finds what the start would.
+			if err := o.Validate(); !errors.Is(err, as.ErrOptions) {
+				t.Errorf("Validate = %v", err)
+			}
 			if _, err := as.New(t.Context(), o, d); !errors.Is(err, as.ErrOptions) {
-				t.Errorf("got %v", err)
+				t.Errorf("New = %v", err)
 			}
 		})
 	}
