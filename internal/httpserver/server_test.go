@@ -267,6 +267,35 @@ func TestServer_ShutdownLetsRequestsFinish(t *testing.T) {
 	}
 }
 
+func TestServer_RetireLetsRequestsGoOn(t *testing.T) {
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	s := start(t, httpserver.ServerOptions{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(begun)
+		<-goOn
+		_, _ = io.WriteString(w, "done")
+	})})
+	answer := make(chan string, 1)
+	go func() {
+		_, body := get(t, client(), "http://"+s.Addr().String())
+		answer <- body
+	}()
+	<-begun
+	s.Retire()
+	s.Retire() // does nothing more
+	if err := s.Wait(); err != nil {
+		t.Errorf("Wait = %v", err)
+	}
+	l, err := net.Listen("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatalf("the address is not free: %v", err)
+	}
+	defer func() { _ = l.Close() }()
+	close(goOn)
+	if body := <-answer; body != "done" {
+		t.Errorf("the request under way got %q", body)
+	}
+}
+
 func TestServer_ShutdownCutsWhatOutlivesIt(t *testing.T) {
 	entered, left := make(chan struct{}), make(chan struct{})
 	s, err := httpserver.NewServer(httpserver.ServerOptions{

@@ -57,7 +57,7 @@ func OpenCore(ctx context.Context, o CoreOptions) (*Core, error) {
 		Path: o.StorePath, Secret: secret, SecretFile: o.SecretPath, Migrate: o.Serve, Logger: o.Logger,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
+		return nil, err
 	}
 	accounts, err := account.New(account.Options{Store: db, Logger: o.Logger})
 	if err != nil {

@@ -15,9 +15,11 @@ import (
 )
 
 const (
-	// headerLife is how long the tokens of the header files live, and headerRefresh how often they are replaced.
+	// headerLife is how long the tokens of the header files live, headerRefresh how often they are replaced, and keysRefresh how soon
+	// after a change of the keys: it may be that their tokens are refused from then on.
 	headerLife    = 10 * time.Minute
 	headerRefresh = 4 * time.Minute
+	keysRefresh   = time.Second
 )
 
 // writeConfig writes the effective configuration of the HTTPS face, which other commands read through --data.
@@ -78,17 +80,24 @@ func (a *App) authzConfig(s *site) config.Authz {
 
 // keepHeaders keeps the credentials of the printed commands fresh until ctx ends.
 func (a *App) keepHeaders(ctx context.Context) error {
-	tick := time.NewTicker(headerRefresh)
+	tick := time.NewTicker(keysRefresh)
 	defer tick.Stop()
+	ring := a.sites[0].issuer.Ring
+	keys, due := ring.KeysVersion(), time.Now().Add(headerRefresh)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if err := a.writeHeaders(ctx); err != nil {
-				a.options.Logger.LogAttrs(ctx, slog.LevelError, "credentials of the printed commands are not renewed", slog.String("error", err.Error()))
-			}
 		}
+		version := ring.KeysVersion()
+		if version == keys && time.Now().Before(due) {
+			continue
+		}
+		if err := a.writeHeaders(ctx); err != nil {
+			a.options.Logger.LogAttrs(ctx, slog.LevelError, "credentials of the printed commands are not renewed", slog.String("error", err.Error()))
+		}
+		keys, due = version, time.Now().Add(headerRefresh)
 	}
 }
 

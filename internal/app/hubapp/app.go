@@ -48,7 +48,7 @@ func New(ctx context.Context, c config.Hub, authz *config.Authz, logger *slog.Lo
 	if a.tls, err = app.TLSConfig(c.TLS, logger); err != nil {
 		return nil, err
 	}
-	plan, err := planSite(c, nil, logger) // before anything is made
+	plan, err := planSite(c, authz, nil, logger) // before anything is made
 	if err != nil {
 		return nil, err
 	}
@@ -57,14 +57,15 @@ func New(ctx context.Context, c config.Hub, authz *config.Authz, logger *slog.Lo
 			err = errors.Join(err, a.stack.Close())
 		}
 	}()
-	if authz != nil {
-		if a.bundled, err = openBundled(ctx, *authz, logger); err != nil {
-			return nil, err
-		}
-		a.stack.Push("authorization server", a.bundled.core.Close)
-	}
+	// This waits for a predecessor. While that serves, the store is its own: it must not be migrated, nor its clients exchanged.
 	if a.engine, err = OpenEngine(ctx, EngineOptions{Config: c, Metrics: a.metrics, Logger: logger}); err != nil {
 		return nil, err
+	}
+	if authz != nil {
+		if a.bundled, err = openBundled(ctx, *authz, logger); err != nil {
+			return nil, errors.Join(err, a.engine.Close())
+		}
+		a.stack.Push("authorization server", a.bundled.core.Close) // the engine reads its log until it is closed
 	}
 	a.stack.Push("hub", a.engine.Close)
 	if authz != nil {
@@ -75,7 +76,7 @@ func New(ctx context.Context, c config.Hub, authz *config.Authz, logger *slog.Lo
 	if a.followed, err = a.followRemotes(ctx, plan.remotes); err != nil {
 		return nil, err
 	}
-	if a.site, err = a.build(ctx, plan, authz); err != nil {
+	if a.site, err = a.build(ctx, plan); err != nil {
 		return nil, err
 	}
 	a.warnOfClearText(ctx)
@@ -100,7 +101,7 @@ func Check(c config.Hub, authz *config.Authz, logger *slog.Logger) error {
 			return fmt.Errorf("authorization_server.config_file: %w", err)
 		}
 	}
-	plan, err := planSite(c, nil, logger)
+	plan, err := planSite(c, authz, nil, logger)
 	if err == nil && plan.options.RefuseTokens {
 		logger.Warn(clearTextWarning)
 	}

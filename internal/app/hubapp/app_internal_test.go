@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,12 +104,25 @@ func TestCheck(t *testing.T) {
 		}, "issuer i: keys[0]"},
 		"no proxy":        {func(h *config.Hub) { h.TrustedProxies = []string{"proxy"} }, "trusted_proxies: "},
 		"no broker's key": {func(h *config.Hub) { h.Session.Issuer, h.Session.ClientKeyFile = testIssuer, "missing" }, "session.client_key_file: "},
+		"no origin":       {func(h *config.Hub) { h.CORSOrigins = []string{"app.example.com"} }, "hubhttp: not an origin"},
+		"one key for two": {func(h *config.Hub) {
+			h.Issuers = append(slices.Clip(h.Issuers), config.Issuer{ID: "another", Keys: h.Issuers[0].Keys})
+		}, "trusted issuers: "},
+		"a URL that no topic resolves against": {func(h *config.Hub) { h.PublicURL = "https://:/hub" }, "hub URL: "},
 	} {
 		h := ok
 		c.change(&h)
 		err := Check(h, nil, slog.New(slog.DiscardHandler))
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
 			t.Errorf("%s: Check = %v, want %q", name, err, c.want)
+		}
+	}
+	bundle(&ok)
+	for origin, want := range map[string]string{"https://app.example.com": "", "app.example.com": "session: return_to origin"} {
+		ok.Session.ReturnToOrigins = []string{origin}
+		err := Check(ok, bundledConfig(t), slog.New(slog.DiscardHandler))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("bundled, with the origin %s: Check = %v, want %q", origin, err, want)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/config"
 	"github.com/cinnabar-hub/cinnabar/internal/keyring"
 	"github.com/cinnabar-hub/cinnabar/internal/revocation"
+	"github.com/cinnabar-hub/cinnabar/internal/session"
 	"github.com/cinnabar-hub/cinnabar/internal/token"
 )
 
@@ -32,9 +33,6 @@ type bundled struct {
 }
 
 func openBundled(ctx context.Context, authz config.Authz, logger *slog.Logger) (*bundled, error) {
-	if _, err := authzapp.ServerOptions(authz); err != nil { // before anything is made
-		return nil, err
-	}
 	core, err := authzapp.OpenCore(ctx, authzapp.CoreOptions{
 		StorePath: string(authz.Store.Path), SecretPath: string(authz.Store.SecretFile), Serve: true, Logger: logger,
 	})
@@ -59,13 +57,27 @@ func (b *bundled) join(o *FaceOptions, c config.Hub, authz config.Authz) (*bundl
 		return nil, err
 	}
 	client, transport := authzapp.Transport(u.Scheme + "://" + u.Host)
-	s := sessionOptions(c)
-	s.Issuer, s.ClientID, s.ClientKey = authz.Issuer, b.broker.ClientID, b.broker.ClientKey
-	s.CookieKeys = [][]byte{b.broker.CookieKey}
-	o.Session, o.SessionClient = s, client
+	o.Session, o.SessionClient = bundledSession(c, authz, b.broker), client
 	o.Issuers = append(o.Issuers, token.Issuer{ID: authz.Issuer, Keys: b.ring, AuthorizationServer: true})
 	o.Hub.AuthorizationServers = append(o.Hub.AuthorizationServers, authz.Issuer)
 	return &bundledTransport{set: func(h http.Handler) { transport.Handler = h }}, nil
+}
+
+// bundledSession gives the options of the session broker that logs people in through a bundled server.
+func bundledSession(c config.Hub, authz config.Authz, broker authzapp.Broker) *session.Options {
+	o := sessionOptions(c)
+	o.Issuer, o.ClientID, o.ClientKey, o.CookieKeys = authz.Issuer, broker.ClientID, broker.ClientKey, [][]byte{broker.CookieKey}
+	return o
+}
+
+// anyBroker stands for the broker while there is no store to derive it from.
+func anyBroker() (authzapp.Broker, error) {
+	key, err := token.Generate("EdDSA")
+	if err != nil {
+		return authzapp.Broker{}, err
+	}
+	private, err := key.PrivateJWK()
+	return authzapp.Broker{ClientID: bundledBrokerID, ClientKey: private, CookieKey: make([]byte, session.CookieKeyBytes)}, err
 }
 
 // bundledTransport is the way of the broker's requests to the server of the same process.

@@ -73,9 +73,8 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 			err = errors.Join(err, e.Close())
 		}
 	}()
-	e.Compiler, err = topic.NewCompiler(o.Config.PublicURL, topic.Limits{PatternBytes: int(o.Config.Limits.Pattern)})
-	if err != nil {
-		return nil, fmt.Errorf("hub URL: %w", err)
+	if e.Compiler, err = newCompiler(o.Config); err != nil {
+		return nil, err
 	}
 	// A predecessor on the same folder gives it back early in its drain.
 	if e.Log, err = historyapp.Open(ctx, o.Config.History, o.Config.Drain+5*time.Second, o.Logger); err != nil {
@@ -180,12 +179,23 @@ func (e *Engine) closeRevoked(match func(revocation.Token) bool) int {
 func (e *Engine) Failed() <-chan struct{} { return e.workers.Failed() }
 
 // Drain stops in the order that lets a successor take over early: no more updates, those under way stored, the history given back,
-// and then the streams ended, spread over the drain time.
+// and then the streams ended, spread over the drain time. A disk that hangs does not keep the streams; Close waits for it.
 func (e *Engine) Drain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, e.drain+time.Second)
 	defer cancel()
 	err := e.Hub.Quiesce(ctx)
-	err = errors.Join(err, e.stopControl(), e.closeLog())
+	given := make(chan error, 1)
+	go func() { // Close waits for the same, and returns how closing the history went
+		err := e.stopControl()
+		_ = e.closeLog()
+		given <- err
+	}()
+	select {
+	case failed := <-given:
+		err = errors.Join(err, failed)
+	case <-ctx.Done():
+		e.logger.LogAttrs(ctx, slog.LevelWarn, "the history does not close in time: the streams end all the same")
+	}
 	if drained := e.Hub.Drain(ctx); drained != nil && !errors.Is(drained, context.DeadlineExceeded) {
 		err = errors.Join(err, fmt.Errorf("drain streams: %w", drained))
 	}
@@ -211,6 +221,15 @@ func (e *Engine) LastEventID(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("read history: %w", err)
 	}
 	return head.LastID, nil
+}
+
+// newCompiler makes what topics and matchers are compiled with.
+func newCompiler(c config.Hub) (*topic.Compiler, error) {
+	compiler, err := topic.NewCompiler(c.PublicURL, topic.Limits{PatternBytes: int(c.Limits.Pattern)})
+	if err != nil {
+		return nil, fmt.Errorf("hub URL: %w", err)
+	}
+	return compiler, nil
 }
 
 // limits gives the limits of requests. Its strings are bounded by configuration, so the conversions cannot overflow.

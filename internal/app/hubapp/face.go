@@ -42,6 +42,15 @@ type FaceOptions struct {
 	Logger   *slog.Logger
 }
 
+// tokens says which tokens are accepted.
+func (o FaceOptions) tokens() token.Options {
+	t := token.Options{Resource: o.Hub.Resource, Issuers: o.Issuers, Limits: o.DetailLimits}
+	if t.Resource == "" {
+		t.Resource = o.Hub.PublicURL
+	}
+	return t
+}
+
 // Face is a site of the hub: its HTTP handler and its verifier.
 type Face struct {
 	Echo     *echo.Echo
@@ -50,13 +59,9 @@ type Face struct {
 
 // Face builds a site on the engine. More may be registered on its Echo before it serves.
 func (e *Engine) Face(o FaceOptions) (*Face, error) {
-	resource := o.Hub.Resource
-	if resource == "" {
-		resource = o.Hub.PublicURL
-	}
-	verifier, err := token.NewVerifier(token.Options{
-		Resource: resource, Issuers: o.Issuers, Compiler: e.Compiler, Limits: o.DetailLimits, Revocations: e.revocations,
-	})
+	tokens := o.tokens()
+	tokens.Compiler, tokens.Revocations = e.Compiler, e.revocations
+	verifier, err := token.NewVerifier(tokens)
 	if err != nil {
 		return nil, fmt.Errorf("trusted issuers: %w", err)
 	}

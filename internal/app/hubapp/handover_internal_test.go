@@ -3,17 +3,21 @@ package hubapp
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/config"
+	"github.com/cinnabar-hub/cinnabar/internal/history/segments"
 )
 
 // A successor with the same configuration, and so on the same folder and addresses, takes over while its predecessor still ends
@@ -42,6 +46,40 @@ func TestApp_handsOverToASuccessor(t *testing.T) {
 			t.Errorf("Run = %v", err)
 		}
 	}
+}
+
+// A predecessor that still serves must not have its store migrated, nor its clients exchanged, by a successor that waits.
+func TestNew_leavesTheStoreOfAPredecessorAlone(t *testing.T) {
+	c, authz := config.DefaultHub(), bundledConfig(t)
+	c.TLS.Mode, c.PublicURL, c.Resource = "off", testHub, testHub
+	c.History.Path = config.File(filepath.Join(t.TempDir(), "history"))
+	bundle(&c)
+	predecessor, err := segments.Open(t.Context(), segments.Options{Dir: string(c.History.Path)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = predecessor.Close() }()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	log := waiting{func() {
+		if _, err := os.Stat(string(authz.Store.Path)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the store has been opened: %v", err)
+		}
+		cancel()
+	}}
+	if _, err := New(ctx, c, authz, slog.New(slog.NewTextHandler(log, nil))); !errors.Is(err, context.Canceled) {
+		t.Errorf("New = %v, want %v", err, context.Canceled)
+	}
+}
+
+// waiting is a log that calls a function when a hub waits for its predecessor.
+type waiting struct{ begun func() }
+
+func (w waiting) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), "waiting for it to end") {
+		w.begun()
+	}
+	return len(p), nil
 }
 
 func freeAddress(t *testing.T) string {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -62,7 +63,7 @@ func follows(t *testing.T, issuer, client string) func(*config.Hub) {
 		t.Fatal(err)
 	}
 	return func(c *config.Hub) {
-		c.Issuers = append(c.Issuers[:len(c.Issuers):len(c.Issuers)], config.Issuer{
+		c.Issuers = append(slices.Clip(c.Issuers), config.Issuer{
 			ID: issuer, AuthorizationServer: true,
 			Revocations: config.IssuerRevocations{ClientID: client, ClientKeyFile: write(t, "client.jwk", string(jwk))},
 		})
@@ -90,15 +91,16 @@ func (s *served) sources(t *testing.T, name string) map[string]float64 {
 const lastRead = "cinnabar_hub_revocation_log_read_timestamp_seconds"
 
 func TestReload_refusedKeepsWhatIsFollowed(t *testing.T) {
-	known, novel := newLogServer(t), newLogServer(t)
-	s := serve(t, follows(t, known.URL, "hub"))
+	known, novel, down := newLogServer(t), newLogServer(t), newLogServer(t)
+	s := serve(t, follows(t, known.URL, "hub"), follows(t, down.URL, "hub"))
+	down.Close()
 	next := s.config
 	next.Issuers = next.Issuers[:1]
-	follows(t, known.URL, "another")(&next)
-	follows(t, novel.URL, "another")(&next)
-	next.CORSOrigins = []string{"nonsense"}
+	for _, issuer := range []string{known.URL, novel.URL, down.URL} {
+		follows(t, issuer, "another")(&next)
+	}
 	before := s.engine.revocations.lists[known.URL]
-	if err := s.Reload(t.Context(), next, nil); err == nil || !strings.Contains(err.Error(), "nonsense") {
+	if err := s.Reload(t.Context(), next, nil); err == nil || !strings.Contains(err.Error(), down.URL) {
 		t.Fatalf("Reload = %v", err)
 	}
 	if known.requests("another") == 0 || novel.requests("another") == 0 {
@@ -110,7 +112,7 @@ func TestReload_refusedKeepsWhatIsFollowed(t *testing.T) {
 	if n := len(s.engine.revocations.lists[novel.URL]); n != 0 {
 		t.Errorf("after a refused reload %d lists judge the tokens of an issuer that is not trusted", n)
 	}
-	next.CORSOrigins = nil
+	next.Issuers = next.Issuers[:3]
 	if err := s.Reload(t.Context(), next, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -66,9 +66,10 @@ func (v *verdicts) outdated(generation int, p *hub.Principal) bool {
 	return v.issuers[p.Issuer] > generation
 }
 
-// planSite reads what a configuration names, and makes nothing. before is what is served now, nil at the start.
-func planSite(c config.Hub, before *site, logger *slog.Logger) (*site, error) {
-	s := &site{config: c}
+// planSite reads what a configuration names, finds what is wrong with it, and makes nothing. authz is the configuration of the bundled
+// authorization server, nil when there is none, and before is what is served now, nil at the start.
+func planSite(c config.Hub, authz *config.Authz, before *site, logger *slog.Logger) (*site, error) {
+	s := &site{config: c, authz: authz}
 	var known *Trusted
 	if before != nil {
 		known, s.generation = before.trusted, before.generation+1
@@ -103,7 +104,42 @@ func planSite(c config.Hub, before *site, logger *slog.Logger) (*site, error) {
 	if c.TLS.Mode != "off" {
 		s.options.HSTS = app.HSTSAge
 	}
-	return s, nil
+	return s, s.check()
+}
+
+// check finds what would keep the site from being built.
+func (s *site) check() error {
+	compiler, err := newCompiler(s.config)
+	if err != nil {
+		return err
+	}
+	if err := s.options.Hub.Validate(); err != nil {
+		return err
+	}
+	tokens := s.options.tokens()
+	tokens.Compiler = compiler
+	if err := tokens.Validate(); err != nil {
+		return fmt.Errorf("trusted issuers: %w", err)
+	}
+	sess := s.options.Session
+	if s.authz != nil {
+		server, err := authzapp.ServerOptions(*s.authz)
+		if err == nil {
+			err = server.Validate()
+		}
+		if err != nil {
+			return fmt.Errorf("authorization server: %w", err)
+		}
+		broker, err := anyBroker()
+		if err != nil {
+			return err
+		}
+		sess = bundledSession(s.config, *s.authz, broker)
+	}
+	if sess == nil {
+		return nil
+	}
+	return sess.Validate()
 }
 
 func hubOptions(c config.Hub) hubhttp.Options {
@@ -122,15 +158,15 @@ func hubOptions(c config.Hub) hubhttp.Options {
 }
 
 // build makes a planned site on the engine. The clients of the bundled server are stored last, when nothing else can go wrong.
-func (a *App) build(ctx context.Context, s *site, authz *config.Authz) (*site, error) {
-	s.authz, s.options.Metrics = authz, a.metrics
+func (a *App) build(ctx context.Context, s *site) (*site, error) {
+	s.options.Metrics = a.metrics
 	s.options.Outdated = func(p *hub.Principal) bool { return a.verdicts.outdated(s.generation, p) }
-	if authz == nil {
+	if s.authz == nil {
 		var err error
 		s.face, err = a.engine.Face(s.options)
 		return s, err
 	}
-	transport, err := a.bundled.join(&s.options, s.config, *authz)
+	transport, err := a.bundled.join(&s.options, s.config, *s.authz)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +174,7 @@ func (a *App) build(ctx context.Context, s *site, authz *config.Authz) (*site, e
 		return nil, err
 	}
 	transport.set(s.face.Echo)
-	if err := a.bundled.register(ctx, s.face.Echo, s.config, *authz, s.options.ClientIP); err != nil {
+	if err := a.bundled.register(ctx, s.face.Echo, s.config, *s.authz, s.options.ClientIP); err != nil {
 		return nil, fmt.Errorf("authorization server: %w", err)
 	}
 	return s, nil
@@ -160,7 +196,7 @@ func (a *App) Reload(ctx context.Context, c config.Hub, authz *config.Authz) err
 	if err != nil {
 		return err
 	}
-	plan, err := planSite(merged, old, a.logger)
+	plan, err := planSite(merged, mergedAuthz, old, a.logger)
 	if err != nil {
 		return err
 	}
@@ -168,7 +204,7 @@ func (a *App) Reload(ctx context.Context, c config.Hub, authz *config.Authz) err
 	if err != nil {
 		return err
 	}
-	next, err := a.build(ctx, plan, mergedAuthz)
+	next, err := a.build(ctx, plan)
 	if err != nil {
 		stopOthers(follows, a.followed)
 		return err

@@ -116,6 +116,20 @@ func (d *Dependencies) validate() error {
 	return nil
 }
 
+// Validate reports what Register would refuse.
+func (o Options) Validate() error {
+	o, _, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	for _, list := range [][]string{o.CORSOrigins, o.PublishOrigins} {
+		if _, err := newOrigins(list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // withDefaults returns o completed and checked, and the parsed hub URL.
 func (o Options) withDefaults() (Options, *url.URL, error) {
 	u, err := parseHubURL(o.PublicURL)
