@@ -30,7 +30,9 @@ type Options struct {
 	HubURL string
 	// Token returns the access token of the next request. It is called before every request, reconnections included, and once more
 	// when the hub has refused a token: if it then returns another one, that one is tried. It should therefore cache, and it must be
-	// safe for concurrent use. An empty token, or no function, makes the request anonymous.
+	// safe for concurrent use. An empty token, or no function, makes the request anonymous. An error is final, and ends a subscription,
+	// unless it is one of the network ([net.Error]), or an [*Error] that is retryable: one with the status with which the server of the
+	// tokens has answered, for example.
 	Token func(ctx context.Context) (string, error)
 	// AllowPlainHTTP lets tokens travel over plain HTTP to other machines, on a network that is encrypted by other means.
 	AllowPlainHTTP bool
@@ -150,6 +152,9 @@ func (c *Client) send(ctx context.Context, op string, via *http.Client, request 
 		if token != "" {
 			req.Header.Set("Authorization", "Bearer "+token)
 		}
+		if ctx.Err() != nil { // a transport that is asked would not tell whether it has sent anything
+			return nil, unsent(ctx, op, ctx.Err())
+		}
 		resp, err := via.Do(req)
 		if err != nil {
 			return nil, failed(op, context.Cause(ctx), err)
@@ -200,9 +205,10 @@ func noAnswer(d time.Duration) error {
 	return fmt.Errorf("no answer within %v: %w", d, context.DeadlineExceeded)
 }
 
-// isLoopback says whether what is sent to a host stays on this machine.
+// isLoopback says whether what is sent to a host stays on this machine. Of names below localhost browsers know that; to Go they are
+// names like all others, which it looks up, and for which it uses a proxy.
 func isLoopback(host string) bool {
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+	if host == "localhost" {
 		return true
 	}
 	addr, err := netip.ParseAddr(host)

@@ -58,7 +58,7 @@ func TestNew(t *testing.T) {
 		"any path, and a query":       {client.Options{HubURL: "https://example.com/live?tenant=1", Token: token}, ""},
 		"http without a token":        {client.Options{HubURL: "http://hub.example.com/hub"}, ""},
 		"http on localhost":           {client.Options{HubURL: "http://localhost:8080/hub", Token: token}, ""},
-		"http below localhost":        {client.Options{HubURL: "http://app.localhost/hub", Token: token}, ""},
+		"AUTH-14 below localhost":     {client.Options{HubURL: "http://app.localhost/hub", Token: token}, "plain HTTP"},
 		"http on a loopback address":  {client.Options{HubURL: "http://127.8.0.1/hub", Token: token}, ""},
 		"http on ::1":                 {client.Options{HubURL: "http://[::1]:80/hub", Token: token}, ""},
 		"http where it is safe":       {client.Options{HubURL: "http://hub.internal/hub", Token: token, AllowPlainHTTP: true}, ""},

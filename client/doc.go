@@ -3,7 +3,8 @@
 // A [Client] talks to one hub. [Client.Publish] sends one update and returns its id. [Client.Subscribe] is an
 // iterator over updates: it reconnects by itself, resumes after the last event it has yielded, and ends with an error
 // only when another attempt would not help. [Discover] learns from a resource which hub to ask, for which topic,
-// and from where on. Failures are of type [*Error]. It works with any hub that implements the Mercure protocol.
+// and from where on. Failures are of type [*Error], but for calls that make no sense, such as that of an update without a topic. It
+// works with any hub that implements the Mercure protocol.
 //
 // # What it owns and what not
 //

@@ -71,7 +71,7 @@ func (e *Error) Error() string {
 		parts = append(parts, e.Title)
 	}
 	if e.Err != nil {
-		parts = append(parts, e.Err.Error())
+		parts = append(parts, oneLine(e.Err.Error()))
 	}
 	text := strings.Join(parts, ": ")
 	if e.RequestID != "" {
@@ -85,7 +85,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Retryable reports whether the same call may succeed later and cannot repeat what has already happened: the hub could not be
 // reached, or asked to come back (408, 425, 429, 503), or failed (5xx). An uncertain publication is not retryable, see
-// [Error.Uncertain].
+// [Error.Uncertain]. Of an error of [Options.Token], see there.
 func (e *Error) Retryable() bool {
 	if e.Uncertain {
 		return false
@@ -105,6 +105,9 @@ func (e *Error) Retryable() bool {
 // passes reports whether a failure without a response may be over the next time.
 func passes(err error) bool {
 	if source, ok := errors.AsType[*tokenError](err); ok {
+		if e, ok := errors.AsType[*Error](source.err); ok {
+			return e.Retryable()
+		}
 		_, network := errors.AsType[net.Error](source.err)
 		return network
 	}
@@ -124,6 +127,13 @@ func (e *tokenError) Unwrap() error { return e.err }
 func failed(op string, cause, err error) *Error {
 	if cause != nil {
 		return &Error{Op: op, Err: cause}
+	}
+	if source, ok := errors.AsType[*tokenError](err); ok {
+		e := &Error{Op: op, Err: source}
+		if busy, ok := errors.AsType[*Error](source.err); ok {
+			e.RetryAfter = busy.RetryAfter
+		}
+		return e
 	}
 	if wrapped, ok := errors.AsType[*url.Error](err); ok && wrapped.Err != nil {
 		err = wrapped.Err // it would show the URL, and the URL the topics

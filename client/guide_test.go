@@ -5,9 +5,11 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -262,12 +264,28 @@ func workerToken(ctx context.Context, issuer, hubURL, secret string) func(contex
 	}).TokenSource(ctx)
 	token := func(context.Context) (string, error) {
 		t, err := source.Token()
+		if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok { // 503 ends no subscription, invalid_client does
+			return "", &client.Error{Status: refused.Response.StatusCode, Err: err}
+		}
 		if err != nil {
 			return "", err
 		}
 		return t.AccessToken, nil
 	}
 	return token
+}
+
+// A subscription outlives an authorization server that is busy, and ends when it knows the client no more.
+func TestGuide_tokenTrouble(t *testing.T) {
+	for status, retryable := range map[int]bool{http.StatusServiceUnavailable: true, http.StatusTooManyRequests: true, http.StatusUnauthorized: false} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		hub := mustNew(t, client.Options{HubURL: server.URL, Token: workerToken(t.Context(), server.URL, server.URL, "secret")})
+		_, err := hub.Publish(t.Context(), client.Update{Topics: []string{"t"}})
+		if e := failure(t, err); e.Status != 0 || e.Retryable() != retryable || !strings.Contains(e.Error(), "get a token: "+strconv.Itoa(status)) {
+			t.Errorf("%d: Publish = %+v, want retryable %t", status, e, retryable)
+		}
+		server.Close()
+	}
 }
 
 func (g *guide) tryOwnToken(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -355,10 +356,11 @@ func TestPublish_endsWithItsContext(t *testing.T) {
 	}
 	canceled, stop := context.WithCancel(t.Context())
 	stop()
-	_, err = mustNew(t, client.Options{HubURL: hub, Token: func(ctx context.Context) (string, error) { return "", ctx.Err() }}).
-		Publish(canceled, client.Update{Topics: []string{"t"}})
-	if e := failure(t, err); !errors.Is(e, context.Canceled) || e.Uncertain || e.Retryable() {
-		t.Errorf("Publish = %+v, want a cancellation that sent nothing", e)
+	for _, source := range []func(context.Context) (string, error){nil, always("t"), func(ctx context.Context) (string, error) { return "", ctx.Err() }} {
+		_, err = mustNew(t, client.Options{HubURL: hub, Token: source}).Publish(canceled, client.Update{Topics: []string{"t"}})
+		if e := failure(t, err); !errors.Is(e, context.Canceled) || e.Uncertain || e.Retryable() {
+			t.Errorf("Publish = %+v, want a cancellation that sent nothing", e)
+		}
 	}
 }
 
@@ -415,14 +417,37 @@ func TestPublish_triesAnotherTokenOnce(t *testing.T) {
 	}
 }
 
-// A source of tokens that has network trouble, as the hub might have.
-func TestPublish_tokenOutageIsRetryable(t *testing.T) {
-	source := func(context.Context) (string, error) {
-		return "", &url.Error{Op: "Post", URL: "https://as.example.com/token", Err: errors.New("connection refused")}
+// A source of tokens can have trouble that passes, as the hub can: with the network, or because its server is busy.
+func TestPublish_tokenOutage(t *testing.T) {
+	network := &url.Error{Op: "Post", URL: "https://as.example.com/token", Err: errors.New("connection refused")}
+	for _, c := range []struct {
+		err       error
+		retryable bool
+	}{
+		{network, true},
+		{&client.Error{Op: "token", Err: network}, true},
+		{fmt.Errorf("ask: %w", &client.Error{Op: "token", Status: http.StatusServiceUnavailable, RetryAfter: time.Minute}), true},
+		{&client.Error{Op: "token", Status: http.StatusBadRequest, Err: errors.New("invalid_client")}, false},
+		{errors.New("invalid_client"), false},
+	} {
+		source := func(context.Context) (string, error) { return "", c.err }
+		_, err := mustNew(t, client.Options{HubURL: "https://hub.example.com/", Token: source}).Publish(t.Context(), client.Update{Topics: []string{"t"}})
+		e := failure(t, err)
+		if e.Retryable() != c.retryable || e.Uncertain || e.Op != "publish" || !errors.Is(e, c.err) {
+			t.Errorf("Publish = %+v, want retryable %t", e, c.retryable)
+		}
+		if inner, ok := errors.AsType[*client.Error](c.err); ok && e.RetryAfter != inner.RetryAfter {
+			t.Errorf("Publish = %+v, want to wait for %v", e, inner.RetryAfter)
+		}
 	}
+}
+
+// An error is one line, whatever it was made of: it goes into logs.
+func TestPublish_errorIsOneLine(t *testing.T) {
+	source := func(context.Context) (string, error) { return "", errors.New("503\nResponse: \x1b[31m<html>\r\n") }
 	_, err := mustNew(t, client.Options{HubURL: "https://hub.example.com/", Token: source}).Publish(t.Context(), client.Update{Topics: []string{"t"}})
-	if e := failure(t, err); !e.Retryable() || e.Uncertain {
-		t.Errorf("Publish = %+v", e)
+	if want := "publish: get a token: 503 Response:  [31m<html>  "; failure(t, err).Error() != want {
+		t.Errorf("Publish = %q, want %q", err, want)
 	}
 }
 

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -29,6 +30,10 @@ type result struct {
 
 func execute(t *testing.T, env cli.Env, commands ...*cobra.Command) result {
 	t.Helper()
+	return executeIn(t.Context(), env, commands...)
+}
+
+func executeIn(ctx context.Context, env cli.Env, commands ...*cobra.Command) result {
 	var stdout, stderr bytes.Buffer
 	if env.Stdin == nil {
 		env.Stdin = strings.NewReader("")
@@ -37,7 +42,7 @@ func execute(t *testing.T, env cli.Env, commands ...*cobra.Command) result {
 	root := &cobra.Command{Use: "hub", Short: "A hub"}
 	root.AddCommand(cli.PublishCommand(env), cli.SubscribeCommand(env), cli.VersionCommand(env))
 	root.AddCommand(commands...)
-	code := cli.Execute(t.Context(), env, root)
+	code := cli.Execute(ctx, env, root)
 	return result{code, stdout.String(), stderr.String()}
 }
 
@@ -296,6 +301,33 @@ func TestPublish_failures(t *testing.T) {
 		if r.code != want || r.stdout != "" || strings.Contains(r.stderr, "very-secret") {
 			t.Errorf("status %d: a shell sees %+v, want code %d", status, r, want)
 		}
+	}
+}
+
+// A publication that was interrupted has not been made, or nobody knows: a script must not take it for one that was.
+func TestPublish_interrupted(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	hub := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // and notices from then on that the client has gone
+		interrupt()
+		<-r.Context().Done()
+	}))
+	defer hub.Close()
+	const hint = "  hint: the update may have been published all the same; with an --id of your own, readers recognise a repetition\n"
+	for _, want := range []string{"hub: interrupted\n" + hint, "hub: interrupted\n"} { // while it waits for the answer, and before
+		r := executeIn(ctx, cli.Env{Args: []string{"publish", "--hub", hub.URL, "--token", "secret", "t"}})
+		if r != (result{cli.ExitFailure, "", want}) {
+			t.Errorf("a shell sees %+v, want %q", r, want)
+		}
+	}
+}
+
+// Standard input can be one of the two alone: the other would be empty, and published as that.
+func TestPublish_standardInputOnce(t *testing.T) {
+	hub, got := publishHub(t, http.StatusOK, "urn:uuid:1")
+	r := execute(t, cli.Env{Args: []string{"publish", "--hub", hub, "--token", "-", "t", "-"}, Stdin: strings.NewReader("secret\n")})
+	if r.code != cli.ExitUsage || !strings.Contains(r.stderr, "standard input") || got.form != nil {
+		t.Errorf("a shell sees %+v, and the hub got %v", r, got.form)
 	}
 }
 

@@ -62,6 +62,19 @@ func Usage(err error) error {
 // Usagef makes such an error.
 func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
 
+// Finish gives the error of a command that was to do one thing and end. Where the context ended first it failed, though to Execute, which
+// knows servers too, that would look like a wish that was fulfilled.
+func Finish(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	interrupted := &Error{Code: ExitFailure, Err: errors.New("interrupted")}
+	if e, ok := errors.AsType[*Error](err); ok {
+		interrupted.Hint = e.Hint
+	}
+	return interrupted
+}
+
 // Execute runs a command tree and gives the exit code. It prints the error, once, with its hint.
 func Execute(ctx context.Context, env Env, root *cobra.Command) int {
 	root.SetArgs(env.Args)

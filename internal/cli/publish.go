@@ -58,6 +58,9 @@ func PublishCommand(env Env) *cobra.Command {
 }
 
 func (o *publishOptions) run(c *cobra.Command, env Env, args []string) error {
+	if o.target.Token == "-" && len(args) > 1 && args[1] == "-" {
+		return Usagef("standard input cannot hold both the token and DATA: give the token with --token-file or CINNABAR_TOKEN")
+	}
 	if err := o.target.Resolve(env, true); err != nil {
 		return err
 	}
@@ -71,7 +74,7 @@ func (o *publishOptions) run(c *cobra.Command, env Env, args []string) error {
 	}
 	id, err := hub.Publish(c.Context(), update)
 	if err != nil {
-		return explain(o.target.Hub, err)
+		return Finish(c.Context(), explain(o.target.Hub, err))
 	}
 	if o.json {
 		return printLine(env.Stdout, published{id})

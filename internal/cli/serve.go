@@ -42,13 +42,6 @@ func (h *Hangups) Serve(ctx context.Context, run func(context.Context) error, re
 	return run(ctx)
 }
 
-// Serve catches SIGHUP while it runs a server, as Hangups.Serve does.
-func Serve(ctx context.Context, run func(context.Context) error, reload func(context.Context)) error {
-	h := CatchHangups()
-	defer h.Release()
-	return h.Serve(ctx, run, reload)
-}
-
 // ReloadRefused tells the log why a reload changed nothing, if err says so.
 func ReloadRefused(ctx context.Context, logger *slog.Logger, err error) {
 	if err != nil {

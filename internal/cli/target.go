@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/cinnabar-hub/cinnabar/client"
 	"github.com/cinnabar-hub/cinnabar/internal/datadir"
+	"github.com/cinnabar-hub/cinnabar/internal/shell"
 )
 
 const (
@@ -50,7 +52,7 @@ func (t *Target) Flags(c *cobra.Command) {
 func (t *Target) Resolve(env Env, forPublish bool) error {
 	if t.Data != "" {
 		if err := t.fromData(env, forPublish); err != nil {
-			return &Error{Code: ExitUsage, Err: err, Hint: "start 'hub dev --data " + t.Data + "' first"}
+			return DataError(t.Data, err)
 		}
 	}
 	if t.Hub == "" {
@@ -65,6 +67,18 @@ func (t *Target) Resolve(env Env, forPublish bool) error {
 	}
 	t.Token = token
 	return nil
+}
+
+// DataError says what to do about a data folder that a command cannot use.
+func DataError(dir string, err error) error {
+	e := &Error{Code: ExitUsage, Err: err}
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		e.Hint = "run this as the user that 'hub dev' runs as"
+	case errors.Is(err, datadir.ErrNoData), errors.Is(err, fs.ErrNotExist):
+		e.Hint = "start 'hub dev --data " + shell.Quote(dir) + "' first"
+	}
+	return e
 }
 
 // fromData fills what is not given from the data folder.

@@ -93,6 +93,14 @@ func TestLoadHub_refuses(t *testing.T) {
 		"two sources for one key":                      {text: strings.Replace(minimal, "secret_file: pub.secret", "secret_file: a, pem_file: b", 1), want: []string{"exactly one"}},
 		"half a client for revocations":                {text: minimal + "  - { id: https://as.example, authorization_server: true, revocations: { client_id: hub } }\n", want: []string{"issuers[1].revocations", "go together"}},
 		"revocations of a self-issuer":                 {text: strings.Replace(minimal, "keys:", "revocations: { client_id: hub, client_key_file: k }\n    keys:", 1), want: []string{"issuers[0].revocations", "authorization_server"}},
+		"a duration without a unit":                    {text: minimal + "heartbeat: 15\n", want: []string{"line 7: heartbeat must be a duration, such as 30s"}},
+		"a duration without a unit in a variable":      {text: minimal, environ: []string{"CINNABAR_HUB_DRAIN=5"}, want: []string{"CINNABAR_HUB_DRAIN", "must be a duration, such as 30s"}},
+		"a text in place of a list":                    {text: minimal + "cors_origins: https://a.example\n", want: []string{"line 7: cors_origins must be a list"}},
+		"a list in place of a text":                    {text: minimal + "listen: [a]\n", want: []string{"line 7: listen must be one value"}},
+		"a text in place of keys":                      {text: minimal + "history: memory\n", want: []string{"line 7: history must be keys with values"}},
+		"a word in place of a number":                  {text: minimal + "limits: { topics: many }\n", want: []string{"line 7: limits.topics must be a number"}},
+		"a word in place of a truth":                   {text: minimal + "anonymous: perhaps\n", want: []string{"line 7: anonymous must be true or false"}},
+		"something else than keys":                     {text: "- a\n", want: []string{"line 1: must be keys with values"}},
 		"an odd size":                                  {text: minimal + "limits: { body: 1 megabyte }\n", want: []string{"KiB"}},
 	} {
 		t.Run(name, func(t *testing.T) {

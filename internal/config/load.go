@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"sort"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -127,25 +128,49 @@ func checkKeys(n *yaml.Node, t reflect.Type, path string) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch {
-	case isLeaf(t):
+	if isLeaf(t) || n.ShortTag() == "!!null" {
 		return nil
-	case t.Kind() == reflect.Slice && n.Kind == yaml.SequenceNode:
+	}
+	if want, ok := checkValue(n, t); !ok {
+		return fmt.Errorf("line %d: %s", n.Line, strings.TrimPrefix(path+" must be "+want, " "))
+	}
+	switch t.Kind() {
+	case reflect.Slice:
 		for i, c := range n.Content {
 			if err := checkKeys(c, t.Elem(), fmt.Sprintf("%s[%d]", path, i)); err != nil {
 				return err
 			}
 		}
-	case t.Kind() == reflect.Map && n.Kind == yaml.MappingNode:
+	case reflect.Map:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if err := checkKeys(n.Content[i+1], t.Elem(), join(path, n.Content[i].Value)); err != nil {
 				return err
 			}
 		}
-	case t.Kind() == reflect.Struct && n.Kind == yaml.MappingNode:
+	case reflect.Struct:
 		return checkStructKeys(n, t, path)
+	default: // one value
 	}
 	return nil
+}
+
+// checkValue says what a value must be, and whether it is. The decoder would say it with types of this program.
+func checkValue(n *yaml.Node, t reflect.Type) (want string, ok bool) {
+	switch kind := t.Kind(); {
+	case t == reflect.TypeFor[time.Duration]():
+		want = "a duration, such as 30s or 1h30m"
+	case kind == reflect.Struct || kind == reflect.Map:
+		return "keys with values", n.Kind == yaml.MappingNode
+	case kind == reflect.Slice:
+		return "a list", n.Kind == yaml.SequenceNode
+	case kind == reflect.Bool:
+		want = "true or false"
+	case kind == reflect.String:
+		want = "one value"
+	default:
+		want = "a number"
+	}
+	return want, n.Decode(reflect.New(t).Interface()) == nil
 }
 
 func checkStructKeys(n *yaml.Node, t reflect.Type, path string) error {

@@ -50,13 +50,16 @@ func backupCommand(env cli.Env) *cobra.Command {
 			"no file in it is replaced.\n\n" +
 			"The copy is of no use without the secret file (store.secret_file): keep one apart from the other, or copy it too with --with-secret;\n" +
 			"who has both has the signing keys. To restore, stop the server, put the copy where store.path points, remove the files beside it\n" +
-			"whose names go on with -wal and -shm, and start the server. What was revoked, disabled or deleted after the copy was made is in\n" +
-			"force again then: do it anew.",
+			"whose names go on with -wal and -shm, see that it belongs to the server's user, and start the server. What was revoked, disabled\n" +
+			"or deleted after the copy was made is in force again then: do it anew.",
 		Example: "  authz backup --config authz.yaml /var/backups/authz/2026-03-01",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if args[0] == "" {
+				return cli.Usagef("DIR is empty: is a variable unset?")
+			}
 			return o.place.with(c.Context(), env, func(d *desk) error { return o.run(c.Context(), env, d, args[0]) })
 		},
 	}
@@ -69,7 +72,7 @@ func backupCommand(env cli.Env) *cobra.Command {
 func (o *backupOptions) run(ctx context.Context, env cli.Env, d *desk, dir string) error {
 	b, err := o.copy(ctx, d, dir)
 	if errors.Is(err, fs.ErrExist) {
-		return cli.Usage(fmt.Errorf("%w: a backup replaces nothing; name another folder", err))
+		return &cli.Error{Code: cli.ExitUsage, Err: err, Hint: "a backup replaces nothing: name another folder"}
 	}
 	if err != nil {
 		return err

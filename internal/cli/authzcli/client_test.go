@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/as"
 	"github.com/cinnabar-hub/cinnabar/internal/as/store"
 	"github.com/cinnabar-hub/cinnabar/internal/cli"
+	"github.com/cinnabar-hub/cinnabar/internal/cli/authzcli"
 	"github.com/cinnabar-hub/cinnabar/internal/config"
 	"github.com/cinnabar-hub/cinnabar/internal/token"
 	"github.com/cinnabar-hub/cinnabar/test/needs"
@@ -282,4 +284,22 @@ func TestClientDelete_notReadYet(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.fails(t, cli.ExitRefused, "belongs to the configuration", "client", "delete", "fresh")
+}
+
+// fullDisk is standard output to a file on a disk that is full.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// A secret that could not be shown is lost, and the client with it: that must not go unsaid.
+func TestClientCreate_secretLost(t *testing.T) {
+	p := serve(t)
+	var stderr bytes.Buffer
+	code := authzcli.Main(t.Context(), cli.Env{
+		Args:   []string{"client", "create", "--config", p.config, "--id", "worker", "--grant-type", "client_credentials"},
+		Stdout: fullDisk{}, Stderr: &stderr,
+	})
+	if code != cli.ExitFailure || !strings.Contains(stderr.String(), "no space left") || !strings.Contains(stderr.String(), "authz client delete worker") {
+		t.Errorf("code %d, %q", code, stderr.String())
+	}
 }

@@ -222,7 +222,11 @@ func (o *clientCreateOptions) create(ctx context.Context, env cli.Env, d *desk, 
 		c = stored
 	}
 	made.clientView = viewClient(c)
-	return o.print(env, made, d.policyHint(c))
+	if err := o.print(env, made, d.policyHint(c)); err != nil { // a full disk, for one: what is shown once has not been shown
+		hint := "the client is registered nevertheless: authz client delete " + c.ID + ", and create it anew"
+		return &cli.Error{Code: cli.ExitFailure, Err: err, Hint: hint}
+	}
+	return nil
 }
 
 // keys gives the public keys of the client, and where its private key was written if the pair was made here.

@@ -2,6 +2,7 @@ package authzcli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -100,8 +101,13 @@ func (p *place) feed(t *testing.T, stdin string, args ...string) result {
 
 func execute(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
+	return executeIn(t.Context(), cli.Env{Args: args, Stdin: strings.NewReader(stdin)})
+}
+
+func executeIn(ctx context.Context, env cli.Env) result {
 	var stdout, stderr bytes.Buffer
-	code := authzcli.Main(t.Context(), cli.Env{Args: args, Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &stderr, Version: "test"})
+	env.Stdout, env.Stderr, env.Version = &stdout, &stderr, "test"
+	code := authzcli.Main(ctx, env)
 	return result{code, stdout.String(), stderr.String()}
 }
 

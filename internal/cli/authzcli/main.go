@@ -35,6 +35,8 @@ func serveCommand(env cli.Env) *cobra.Command {
 		Example: "  authz serve --config authz.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			hangups := cli.CatchHangups()
+			defer hangups.Release()
 			l, err := config.LoadAuthz(config.Source{Path: path, Environ: env.Environ})
 			if err != nil {
 				return cli.ConfigError(err, path)
@@ -47,7 +49,7 @@ func serveCommand(env cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Serve(c.Context(), server.Run, func(ctx context.Context) {
+			return hangups.Serve(c.Context(), server.Run, func(ctx context.Context) {
 				l, err := config.LoadAuthz(config.Source{Path: path, Environ: env.Environ})
 				if err == nil {
 					err = server.Reload(ctx, l.Value)
@@ -57,6 +59,7 @@ func serveCommand(env cli.Env) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&path, "config", "", "configuration `FILE`; without it the environment alone")
+	must(c.MarkFlagFilename("config", "yaml", "yml"))
 	return c
 }
 

@@ -40,20 +40,28 @@ func must(errs ...error) {
 
 // load reads the configuration of the place.
 func (p *place) load(env cli.Env) (config.Authz, error) {
-	path := p.config
-	switch {
-	case p.data != "":
-		d, err := datadir.Open(p.data)
-		if err != nil {
-			return config.Authz{}, &cli.Error{Code: cli.ExitUsage, Err: err, Hint: "start 'hub dev --data " + p.data + "' first"}
-		}
-		path = d.AuthzConfigFile()
-	case path == "":
+	if p.data != "" {
+		return p.loadData()
+	}
+	if p.config == "" {
 		return config.Authz{}, cli.Usagef("give --config FILE or --data DIR")
 	}
-	l, err := config.LoadAuthzOffline(config.Source{Path: path, Environ: env.Environ})
+	l, err := config.LoadAuthzOffline(config.Source{Path: p.config, Environ: env.Environ})
 	if err != nil {
 		return config.Authz{}, cli.Usage(err)
+	}
+	return l.Value, nil
+}
+
+// loadData reads the configuration that 'hub dev' has written, which takes nothing from the environment.
+func (p *place) loadData() (config.Authz, error) {
+	d, err := datadir.Open(p.data)
+	if err != nil {
+		return config.Authz{}, cli.DataError(p.data, err)
+	}
+	l, err := config.LoadAuthzOffline(config.Source{Path: d.AuthzConfigFile()})
+	if err != nil {
+		return config.Authz{}, cli.DataError(p.data, err)
 	}
 	return l.Value, nil
 }
@@ -76,6 +84,7 @@ func (p *place) with(ctx context.Context, env cli.Env, do func(*desk) error) err
 
 // withStore is with for a configuration that is loaded already. As all commands do, it makes and migrates nothing.
 func (p *place) withStore(ctx context.Context, env cli.Env, conf config.Authz, do func(*desk) error) (err error) {
+	defer func() { err = cli.Finish(ctx, err) }()
 	logger, err := app.NewLogger(env.Stderr, config.Log{Level: "error", Format: "text"})
 	if err != nil {
 		return err
@@ -93,7 +102,7 @@ func (p *place) withStore(ctx context.Context, env cli.Env, conf config.Authz, d
 
 // storeError says what to do about a store that cannot be opened.
 func storeError(err error) error {
-	e := &cli.Error{Code: cli.ExitFailure, Err: fmt.Errorf("open the authorization server's store: %w", err)}
+	e := &cli.Error{Code: cli.ExitFailure, Err: err}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		e.Hint = "start the server once first: it makes the store"
@@ -101,6 +110,8 @@ func storeError(err error) error {
 		e.Hint = "use the authz program of the same version as the server; a command never changes the schema"
 	case errors.Is(err, store.ErrSecret):
 		e.Hint = "store.secret_file must be the one that belongs to store.path"
+	case errors.Is(err, fs.ErrPermission):
+		e.Hint = "run this as the user that the server runs as"
 	}
 	return e
 }

@@ -32,7 +32,12 @@ func revokeCommand(env cli.Env) *cobra.Command {
 			"  authz token revoke --config authz.yaml --jti 9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), env, args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("jti") && o.id == "" {
+				return cli.Usagef("--jti is empty: is a variable unset?")
+			}
+			return o.run(c.Context(), env, args)
+		},
 	}
 	o.place.flags(c)
 	c.Flags().StringVar(&o.tokenFile, "token-file", "", "`FILE` that holds the token")

@@ -29,10 +29,13 @@ func TestBackup(t *testing.T) {
 	token := p.mint(t, "--subscribe", "*").Token
 	p.ok(t, "client", "create", "--id", "before", "--grant-type", "client_credentials")
 	ctx, cancel := context.WithCancel(t.Context())
-	writing := make(chan int)
+	begun, writing := make(chan struct{}), make(chan int, 1)
 	go func() {
 		n := 0
 		for ctx.Err() == nil {
+			if n == 1 {
+				close(begun)
+			}
 			if _, err := p.core.Accounts.Create(context.Background(), "person"+string(rune('a'+n%26))+time.Now().Format("150405.000000000"), "correct horse battery", nil); err != nil {
 				t.Error(err)
 				break
@@ -41,6 +44,11 @@ func TestBackup(t *testing.T) {
 		}
 		writing <- n
 	}()
+	select {
+	case <-begun:
+	case <-writing:
+		t.Fatal("nobody writes")
+	}
 	dir := filepath.Join(p.dir, "backup", "today")
 	got := decode[backupJSON](t, p.ok(t, "backup", dir, "--with-secret", "--json"))
 	cancel()
@@ -100,6 +108,9 @@ func TestBackup(t *testing.T) {
 	if events := p.audited(t); events[len(events)-1] != "store_backed_up" {
 		t.Errorf("audit trail: %v", events)
 	}
+	t.Run("nowhere", func(t *testing.T) {
+		p.fails(t, cli.ExitUsage, "is a variable unset", "backup", "")
+	})
 	t.Run("in words", func(t *testing.T) {
 		other := filepath.Join(p.dir, "other")
 		if out := p.ok(t, "backup", other); out != filepath.Join(other, "authz.db")+"\n" {
@@ -117,6 +128,19 @@ func TestBackup(t *testing.T) {
 		}
 		p.fails(t, cli.ExitFailure, "chmod 0700", "backup", open)
 	})
+}
+
+// A command that is interrupted before it is done has failed.
+func TestInterrupted(t *testing.T) {
+	p := serve(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir := filepath.Join(p.dir, "backup")
+	for _, args := range [][]string{{"backup", dir}, {"client", "list"}, {"key", "rotate"}} {
+		if r := executeIn(ctx, cli.Env{Args: append(args, "--config", p.config)}); r != (result{cli.ExitFailure, "", "authz: interrupted\n"}) {
+			t.Errorf("authz %s: %+v", strings.Join(args, " "), r)
+		}
+	}
 }
 
 // TestOtherSchema: a command does not touch a store of another version, and says which program does.
@@ -171,6 +195,18 @@ func TestPlace(t *testing.T) {
 			t.Errorf("%s: code %d, %q; want %d about %q", name, r.code, r.stderr, c.code, c.want)
 		}
 	}
+	t.Run("the environment is for --config", func(t *testing.T) {
+		data := filepath.Join(p.dir, "data")
+		if err := os.WriteFile(filepath.Join(data, "authz.yaml"), []byte(strings.ReplaceAll(configuration, "data/", "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		environ := []string{"CINNABAR_AUTHZ_STORE_PATH=" + filepath.Join(t.TempDir(), "another.db")}
+		for place, want := range map[string]int{"--config=" + p.config: cli.ExitFailure, "--data=" + data: cli.ExitOK} {
+			if r := executeIn(t.Context(), cli.Env{Args: []string{"client", "list", place}, Environ: environ}); r.code != want {
+				t.Errorf("%s: %+v, want code %d", place, r, want)
+			}
+		}
+	})
 	t.Run("no store yet", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "authz.yaml")
 		if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {

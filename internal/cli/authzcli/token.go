@@ -63,6 +63,9 @@ func mintCommand(env cli.Env) *cobra.Command {
 }
 
 func (o *mintOptions) run(ctx context.Context, env cli.Env) error {
+	if o.ttl < time.Second || o.ttl > as.MaxOfflineTTL { // to the server 0 is its default
+		return cli.Usagef("--ttl must be between 1s and %v", as.MaxOfflineTTL)
+	}
 	details, err := o.details()
 	if err != nil {
 		return err

@@ -203,6 +203,13 @@ func TestTokenInspect_agrees(t *testing.T) {
 	}
 }
 
+func TestTokenMint_life(t *testing.T) {
+	p := serve(t)
+	for _, ttl := range []string{"0s", "-1m", "999ms", "24h1s"} {
+		p.fails(t, cli.ExitUsage, "--ttl must be between 1s and 24h0m0s", "token", "mint", "--publish", "*", "--ttl", ttl)
+	}
+}
+
 func TestTokenRevoke(t *testing.T) {
 	p := serve(t)
 	first, second := p.mint(t, "--subscribe", "*"), p.mint(t, "--subscribe", "*")
@@ -228,6 +235,11 @@ func TestTokenRevoke(t *testing.T) {
 	p.fails(t, cli.ExitUsage, "no token that", "token", "revoke", "x.y.z")
 	p.fails(t, cli.ExitFailure, "knows no token", "token", "revoke", "--jti", "nobody")
 	p.fails(t, cli.ExitUsage, "not both", "token", "revoke", "--jti", first.ID, first.Token)
+	// An unset variable must not make it another token's revocation.
+	environ := []string{"CINNABAR_TOKEN=" + first.Token}
+	if r := executeIn(t.Context(), cli.Env{Args: []string{"token", "revoke", "--config", p.config, "--jti", ""}, Environ: environ}); r.code != cli.ExitUsage {
+		t.Errorf("token revoke --jti '': %+v", r)
+	}
 	p.fails(t, cli.ExitUsage, "no token", "token", "revoke")
 
 	t.Run("a token somebody else wrote", func(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +30,9 @@ func BackupCommand(env cli.Env) *cobra.Command {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if args[0] == "" {
+				return cli.Usagef("TARGET is empty: is a variable unset?")
+			}
 			return explainBackup(c.Context(), runBackup(c.Context(), env, p, args[0], asJSON))
 		},
 	}
@@ -66,7 +71,16 @@ func explainBackup(ctx context.Context, err error) error {
 		// Not as the context's error, which would count as a wish that was fulfilled.
 		return &cli.Error{Code: cli.ExitFailure, Err: errors.New("interrupted: there is no copy")}
 	case errors.Is(err, backup.ErrNotEmpty):
-		return &cli.Error{Code: cli.ExitFailure, Err: err, Hint: "name a folder that does not exist yet"}
+		return &cli.Error{Code: cli.ExitUsage, Err: err, Hint: "name a folder that does not exist yet"}
+	}
+	if _, explained := errors.AsType[*cli.Error](err); explained {
+		return err
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &cli.Error{Code: cli.ExitFailure, Err: err, Hint: "the folder that TARGET goes into must be there"}
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EBUSY): // the latter of the root of a file system that is mounted there
+		return &cli.Error{Code: cli.ExitFailure, Err: err, Hint: "the copy is made beside TARGET and renamed: name a new folder, in one that you may write to"}
 	}
 	return err
 }

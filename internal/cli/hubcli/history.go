@@ -45,7 +45,7 @@ func (p *historyPlace) load(env cli.Env) (config.History, string, error) {
 	}
 	d, err := datadir.Open(p.data)
 	if err != nil {
-		return config.History{}, "", &cli.Error{Code: cli.ExitUsage, Err: err, Hint: "start 'hub dev --data " + p.data + "' first"}
+		return config.History{}, "", cli.DataError(p.data, err)
 	}
 	return config.History{Driver: "segments", Path: config.File(d.HistoryDir())}, d.ControlSocket(), nil
 }
@@ -127,6 +127,7 @@ func statsCommand(env cli.Env) *cobra.Command {
 		Example: "  hub history stats --config hub.yaml\n  hub history stats --data .cinnabar --json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
+			defer func() { err = cli.Finish(c.Context(), err) }()
 			h, err := p.open(c.Context(), env)
 			if err != nil {
 				return err

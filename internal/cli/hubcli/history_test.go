@@ -294,7 +294,7 @@ func TestBackup(t *testing.T) {
 }
 `)
 		_, errs, code = p.run("backup", "--data", p.data(), copied)
-		if code != cli.ExitFailure {
+		if code != cli.ExitUsage {
 			t.Errorf("exit code %d the second time", code)
 		}
 		want(t, "error", errs, "hub: backup: the place of the copy is taken: DIR/"+name+" is not empty\n  hint: name a folder that does not exist yet\n")
@@ -328,6 +328,27 @@ func TestBackup(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What is wrong with the place of a copy is said with what to do about it.
+func TestBackup_places(t *testing.T) {
+	p := newPlace(t)
+	p.close(p.open(1))
+	for target, expected := range map[string]struct {
+		code int
+		errs string
+	}{
+		"": {cli.ExitUsage, "hub: TARGET is empty: is a variable unset?\n"},
+		filepath.Join(p.dir, "missing", "copy"): {
+			cli.ExitFailure, "hub: back up: stat DIR/missing: no such file or directory\n  hint: the folder that TARGET goes into must be there\n",
+		},
+	} {
+		_, errs, code := p.run("backup", "--data", p.data(), target)
+		if code != expected.code {
+			t.Errorf("exit code %d for %q, want %d", code, target, expected.code)
+		}
+		want(t, "error", errs, expected.errs)
+	}
 }
 
 // A copy that was interrupted is a failure for scripts, whatever interrupted it.

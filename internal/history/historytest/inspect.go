@@ -43,7 +43,7 @@ func (s *suite) testInspect(t *testing.T) {
 		f := s.fixture(t, Limits{})
 		f.fill(0, 1)
 		one := wantStats(f, 1)
-		f.fill(1, 999)
+		f.fillFast(1, 999, 64)
 		many := wantStats(f, 1000)
 		if many.Bytes < 500*one.Bytes/2 || !many.FirstAt.Equal(one.FirstAt) {
 			t.Errorf("Stats() = %+v of 1000 entries, and %+v of the first", many, one)
