@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func TestMain(m *testing.M) {
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"eventually": eventually, "exits": exits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"eventually": eventually, "exits": exits, "secretly": secretly},
 	})
 }
 
@@ -60,4 +61,27 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if strconv.Itoa(code) != args[0] {
 		ts.Fatalf("%v: exit code %d, want %s", args[1:], code, args[0])
 	}
+}
+
+// secretly runs a command that must succeed. What it prints is a secret: it goes to the file, and not into the log as with exec. What it
+// says on standard error goes to a second file, whose name ends in .err.
+func secretly(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: secretly file program [args...]")
+	}
+	program := ""
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		if found, err := exec.LookPath(filepath.Join(dir, args[1])); err == nil {
+			program = found
+			break
+		}
+	}
+	var stdout, stderr strings.Builder
+	cmd := exec.Command(program, args[2:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), &stdout, &stderr
+	err := cmd.Run()
+	ts.Logf("[stderr]\n%s", stderr.String())
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(stdout.String()), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".err"), []byte(stderr.String()), 0o600))
 }
