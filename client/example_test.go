@@ -17,14 +17,14 @@ import (
 func exampleHub() (hubURL string, token func(context.Context) (string, error), stop func()) {
 	dir, err := os.MkdirTemp("", "cinnabar-example-*")
 	if err != nil {
-		log.Fatal(err) //nolint:forbidigo // an example
+		log.Fatal(err) //nolint:forbidigo // an example has no testing.T to fail
 	}
 	h, err := newHub(dir, false)
 	if err == nil {
 		err = h.Start()
 	}
 	if err != nil {
-		log.Fatal(err) //nolint:forbidigo // an example
+		log.Fatal(err) //nolint:forbidigo // an example has no testing.T to fail
 	}
 	return h.URL, func(context.Context) (string, error) { return h.Token(nil), nil }, func() { h.Stop(); _ = os.RemoveAll(dir) }
 }
@@ -114,11 +114,11 @@ func ExampleClient_Subscribe() {
 func publish(ctx context.Context, hubURL string, token func(context.Context) (string, error), topic, data string) {
 	hub, err := client.New(client.Options{HubURL: hubURL, Token: token})
 	if err != nil {
-		log.Fatal(err) //nolint:forbidigo // an example
+		log.Fatal(err) //nolint:forbidigo // an example has no testing.T to fail
 	}
 	defer hub.CloseIdleConnections()
 	if _, err := hub.Publish(ctx, client.Update{Topics: []string{topic}, Data: data}); err != nil {
-		log.Fatal(err) //nolint:forbidigo // an example
+		log.Fatal(err) //nolint:forbidigo // an example has no testing.T to fail
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -65,9 +64,7 @@ func (g *guide) take(t *testing.T, language, text string) string {
 
 // Every command and every piece of code in the guide works as it stands there, but for host names and ports.
 func TestGuide(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("needs a POSIX shell for the commands of the guide")
-	}
+	needs.Shell(t)
 	needs.Program(t, "curl")
 	g := readGuide(t)
 	t.Run("Go", g.tryGo)

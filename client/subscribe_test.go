@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cinnabar-hub/cinnabar/client"
+	"github.com/cinnabar-hub/cinnabar/test/bubble"
 )
 
 // all is a subscription of everything.
@@ -251,7 +252,7 @@ func TestSubscribe_ends(t *testing.T) {
 		"refused":                {status(403).with("WWW-Authenticate", `Bearer error="insufficient_scope"`), 403, "insufficient_scope"},
 		"another place":          {status(404), 404, "404 Not Found"},
 		"gone":                   {status(410), 410, "410 Gone"},
-		"not implemented":        {status(501), 501, "501 Not Implemented"},
+		"beyond the server":      {status(http.StatusNotImplemented), http.StatusNotImplemented, http.StatusText(http.StatusNotImplemented)}, // final, unlike other 5xx
 		"an event without bound": {events("data: " + strings.Repeat("x", 2000) + "\n\n"), 0, "too large"},
 		"many lines":             {events(strings.Repeat("data: x\n", 1000) + "\n"), 0, "too large"},
 	} {
@@ -412,7 +413,7 @@ func TestSubscribe_aSlowReaderIsNoIdleHub(t *testing.T) {
 			if n++; n == 3 {
 				break
 			}
-			time.Sleep(time.Hour) //nolint:forbidigo // a bubble's time passes at once
+			bubble.Advance(time.Hour)
 		}
 		if len(hub.requests()) != 1 {
 			t.Errorf("%d requests, want 1", len(hub.requests()))

@@ -22,6 +22,7 @@ import (
 
 	"github.com/cinnabar-hub/cinnabar/internal/session"
 	"github.com/cinnabar-hub/cinnabar/internal/token"
+	"github.com/cinnabar-hub/cinnabar/test/bubble"
 )
 
 const (
@@ -220,7 +221,7 @@ func TestCookies_Attributes(t *testing.T) {
 				if tt.dead == nil {
 					return
 				}
-				time.Sleep(10 * time.Minute) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
+				bubble.Advance(10 * time.Minute)
 				if diff := cmp.Diff(tt.dead, blank(f.get(b, hubURL+"/session"))); diff != "" {
 					t.Errorf("cookies of a dead session (-want +got):\n%s", diff)
 				}
@@ -415,7 +416,7 @@ func TestCallback_Lost(t *testing.T) {
 		},
 		"eleven minutes later": func(f *fixture, b *browser) string {
 			callback := started(f, b)
-			time.Sleep(11 * time.Minute) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
+			bubble.Advance(11 * time.Minute)
 			return callback
 		},
 	}
@@ -469,7 +470,7 @@ func TestLogin_ParallelKeepsThree(t *testing.T) {
 		for range 4 {
 			resp := f.get(b, hubURL+"/session/login")
 			callbacks = append(callbacks, f.server.authorize(t, resp.Header.Get("Location")))
-			time.Sleep(time.Millisecond) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
+			bubble.Advance(time.Millisecond)
 		}
 		if got := len(b.cookies); got != 4 { // three, and the one that is not ours
 			t.Errorf("%d cookies: %v", got, b.names())
@@ -604,7 +605,7 @@ func TestLogin_RateLimit(t *testing.T) {
 		if got := statuses(3); !slices.Equal(got, []int{303, 303, 429}) {
 			t.Errorf("statuses = %v", got)
 		}
-		time.Sleep(30 * time.Second) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
+		bubble.Advance(30 * time.Second)
 		if got := statuses(2); !slices.Equal(got, []int{303, 429}) {
 			t.Errorf("half a minute later = %v", got)
 		}
@@ -673,7 +674,7 @@ func TestLogin_MetadataIsCached(t *testing.T) {
 		if f.server.fetches != 1 {
 			t.Errorf("%d fetches, want 1", f.server.fetches)
 		}
-		time.Sleep(10 * time.Minute) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
+		bubble.Advance(10 * time.Minute)
 		f.signIn(&browser{}, "")
 		if f.server.fetches != 2 {
 			t.Errorf("%d fetches after ten minutes, want 2", f.server.fetches)

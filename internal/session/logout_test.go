@@ -14,6 +14,7 @@ import (
 
 	"github.com/cinnabar-hub/cinnabar/internal/session"
 	"github.com/cinnabar-hub/cinnabar/internal/token"
+	"github.com/cinnabar-hub/cinnabar/test/bubble"
 )
 
 // signedOut is what the cookies are afterwards: an empty hub cookie for a minute, and no other.
@@ -151,7 +152,7 @@ func TestLogout_ExpiredSession(t *testing.T) {
 					o.Idle = 14 * 24 * time.Hour
 				}
 			})
-			sleep(age)
+			bubble.Advance(age)
 			resp := f.post(b, "logout")
 			if resp.StatusCode != http.StatusOK || cmp.Diff(signedOut(), blank(resp)) != "" {
 				t.Errorf("after %s: logout = %d, %v", name, resp.StatusCode, blank(resp))
@@ -226,10 +227,10 @@ func TestLogout_DuringRefresh(t *testing.T) {
 func TestMetadata_OutlivesAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, b := renewable(t, nil)
-		sleep(11 * time.Minute)
+		bubble.Advance(11 * time.Minute)
 		f.server.discovery = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }
 		for range 3 {
-			sleep(3 * time.Second)
+			bubble.Advance(3 * time.Second)
 			if resp := f.post(b, "refresh"); resp.StatusCode != http.StatusOK {
 				t.Errorf("refresh = %d", resp.StatusCode)
 			}
@@ -237,7 +238,7 @@ func TestMetadata_OutlivesAnOutage(t *testing.T) {
 		if f.server.fetches != 2 {
 			t.Errorf("%d fetches, want 2: the failed one is not repeated at once", f.server.fetches)
 		}
-		sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		f.post(b, "refresh")
 		if f.server.fetches != 3 {
 			t.Errorf("%d fetches a minute later, want 3", f.server.fetches)

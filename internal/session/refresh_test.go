@@ -17,6 +17,7 @@ import (
 
 	"github.com/cinnabar-hub/cinnabar/internal/session"
 	"github.com/cinnabar-hub/cinnabar/internal/token"
+	"github.com/cinnabar-hub/cinnabar/test/bubble"
 )
 
 // renewable signs a browser in at a server that gives refresh tokens: the same one each time, as a confidential client gets it.
@@ -54,15 +55,11 @@ func document(t *testing.T, resp *http.Response) map[string]any {
 	return out
 }
 
-func sleep(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
-}
-
 func TestRefresh_Life(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, b := renewable(t, nil)
 		for n := range 400 { // more than two days: the idle time slides
-			sleep(8 * time.Minute)
+			bubble.Advance(8 * time.Minute)
 			before := b.value(hubCookie)
 			resp := f.post(b, "refresh")
 			if resp.StatusCode != http.StatusOK || b.value(hubCookie) == before {
@@ -103,7 +100,7 @@ func TestRefresh_Life(t *testing.T) {
 func TestRefresh_AfterTheTokenExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, b := renewable(t, nil)
-		sleep(12 * time.Hour) // the lid was closed
+		bubble.Advance(12 * time.Hour) // the lid was closed
 		if got := document(t, f.post(b, "refresh")); got["active"] != true {
 			t.Errorf("refresh = %v", got)
 		}
@@ -111,7 +108,7 @@ func TestRefresh_AfterTheTokenExpired(t *testing.T) {
 			t.Errorf("status = %v", got)
 		}
 		b.drop(hubCookie)
-		sleep(time.Minute)
+		bubble.Advance(time.Minute)
 		if got := document(t, f.post(b, "refresh")); got["active"] != true || b.value(hubCookie) == "" {
 			t.Errorf("refresh without the hub cookie = %v", got)
 		}
@@ -199,7 +196,7 @@ func TestRefresh_Interrupted(t *testing.T) {
 				}
 				f.noSecrets(b)
 				f.server.mint, f.server.answer, f.server.down = mint, nil, false
-				sleep(5 * time.Second)
+				bubble.Advance(5 * time.Second)
 				if resp := f.post(b, "refresh"); resp.StatusCode != http.StatusOK {
 					t.Errorf("the next try = %d", resp.StatusCode)
 				}
@@ -223,7 +220,7 @@ func TestRefresh_RotatedToken(t *testing.T) {
 		number := 1
 		f.server.refresh = func() string { number++; return fmt.Sprintf("refresh-%d", number) }
 		rotate := func() int {
-			sleep(time.Minute)
+			bubble.Advance(time.Minute)
 			old := number
 			resp := f.post(b, "refresh")
 			f.server.mu.Lock()
@@ -259,7 +256,7 @@ func TestRefresh_RotatedToken(t *testing.T) {
 func TestRefresh_AbsoluteEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, b := renewable(t, func(o *session.Options) { o.Idle, o.Absolute = 15*time.Minute, 15*time.Minute })
-		sleep(8 * time.Minute)
+		bubble.Advance(8 * time.Minute)
 		resp := f.post(b, "refresh")
 		if got, want := document(t, resp)["expires_at"], time.Now().UTC().Add(7*time.Minute).Format(time.RFC3339); got != want {
 			t.Errorf("expires_at = %v, want the absolute end %v", got, want)
@@ -268,7 +265,7 @@ func TestRefresh_AbsoluteEnd(t *testing.T) {
 			t.Errorf("session cookie = %s, want it to end with the session", got)
 		}
 		kept := b.clone()
-		sleep(7 * time.Minute)
+		bubble.Advance(7 * time.Minute)
 		renewals := f.server.renewals
 		if resp := f.post(kept, "refresh"); resp.StatusCode != http.StatusUnauthorized || f.server.renewals != renewals || len(kept.cookies) != 0 {
 			t.Errorf("after the end = %d, cookies %v", resp.StatusCode, kept.names())
@@ -311,7 +308,7 @@ func TestRefresh_OneInFlight(t *testing.T) {
 		if f.server.renewals != requests {
 			t.Error("a repeated renewal went to the authorization server")
 		}
-		sleep(2 * time.Second)
+		bubble.Advance(2 * time.Second)
 		f.post(tabs[0], "refresh")
 		if f.server.renewals != requests+1 || tabs[0].value(hubCookie) == tabs[1].value(hubCookie) {
 			t.Errorf("%d requests two seconds later, want one more", f.server.renewals-requests)

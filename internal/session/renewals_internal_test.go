@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"testing/synctest"
-	"time"
+
+	"github.com/cinnabar-hub/cinnabar/test/bubble"
 )
 
 func renewedAs(value string) func(context.Context) (*tokens, error) {
@@ -33,7 +34,7 @@ func TestRenewals_Bounded(t *testing.T) {
 			t.Error("a recent end is forgotten")
 		}
 		for range 2 {
-			time.Sleep(renewalReuse) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
+			bubble.Advance(renewalReuse)
 			if _, err := r.do(t.Context(), keyOf("new"), renewedAs("a")); err != nil {
 				t.Fatal(err)
 			}

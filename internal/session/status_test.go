@@ -15,6 +15,7 @@ import (
 
 	"github.com/cinnabar-hub/cinnabar/internal/session"
 	"github.com/cinnabar-hub/cinnabar/internal/token"
+	"github.com/cinnabar-hub/cinnabar/test/bubble"
 )
 
 // status reads GET {hub}/session as raw members, so that nothing can hide in it.
@@ -52,7 +53,7 @@ func TestStatus_Life(t *testing.T) {
 			t.Errorf("signed in (-want +got):\n%s", diff)
 		}
 		f.noSecrets(b)
-		time.Sleep(10 * time.Minute) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
+		bubble.Advance(10 * time.Minute)
 		if len(b.cookies) != 2 {
 			t.Errorf("cookies at the token's expiry: %v; they must outlive it", b.names())
 		}
@@ -73,7 +74,7 @@ func TestStatus_AbsoluteEnd(t *testing.T) {
 		if got, want := f.status(b)["expires_at"], time.Now().UTC().Add(2*time.Minute).Format(time.RFC3339); got != want {
 			t.Errorf("expires_at = %v, want the absolute end %v", got, want)
 		}
-		time.Sleep(2 * time.Minute) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
+		bubble.Advance(2 * time.Minute)
 		if got := f.status(b); got["active"] != false {
 			t.Errorf("after the absolute end: %v", got)
 		}
@@ -198,7 +199,7 @@ func TestStatus_Renewable(t *testing.T) {
 		if got := f.status(b); got["active"] != true || got["renewable"] != true {
 			t.Errorf("signed in: %v", got)
 		}
-		time.Sleep(11 * time.Minute) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
+		bubble.Advance(11 * time.Minute)
 		want := map[string]any{"active": false, "renewable": true}
 		if diff := cmp.Diff(want, f.status(b)); diff != "" {
 			t.Errorf("when the token has expired (-want +got):\n%s", diff)
@@ -206,7 +207,7 @@ func TestStatus_Renewable(t *testing.T) {
 		if len(b.cookies) != 2 {
 			t.Errorf("cookies of a session that can be renewed: %v", b.names())
 		}
-		time.Sleep(24 * time.Hour) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
+		bubble.Advance(24 * time.Hour)
 		if diff := cmp.Diff(inactive(), f.status(b)); diff != "" {
 			t.Errorf("unused for longer than the idle time (-want +got):\n%s", diff)
 		}

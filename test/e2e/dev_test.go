@@ -148,7 +148,7 @@ func TestDev_servesNoOtherHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Host = "rebound.example.com"
-	resp, err := http.DefaultClient.Do(req) //nolint:forbidigo // plain HTTP on loopback
+	resp, err := new(http.Client).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,10 @@ package needs
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"testing"
 )
 
@@ -43,5 +45,39 @@ func SymbolicLinks(tb testing.TB) {
 	tb.Helper()
 	if runtime.GOOS == "windows" {
 		tb.Skip("needs the privilege to make symbolic links, which Windows gives to few")
+	}
+}
+
+// Shell gives the path of the shell for lines as the documentation has them. A test of those is left out on Windows: they are for a
+// POSIX shell, which takes what Windows has for paths for something else.
+func Shell(tb testing.TB) string {
+	tb.Helper()
+	if runtime.GOOS == "windows" {
+		tb.Skip("needs a POSIX shell that takes this system's paths, which Windows does not have")
+	}
+	return Program(tb, "sh")
+}
+
+// Hangup gives what sends SIGHUP to the process of the test. Until the test ends the signal is caught here too, so that code which does
+// not catch it fails its test, and does not end it; that also undoes an ignored SIGHUP, as nohup leaves it. A test is left
+// out on Windows, where no process can send it.
+func Hangup(tb testing.TB) (send func()) {
+	tb.Helper()
+	if runtime.GOOS == "windows" {
+		tb.Skip("needs SIGHUP, which no process on Windows can send")
+	}
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	tb.Cleanup(func() { signal.Stop(caught) })
+	return func() {
+		tb.Helper()
+		if err := self.Signal(syscall.SIGHUP); err != nil {
+			tb.Fatal(err)
+		}
+		<-caught
 	}
 }

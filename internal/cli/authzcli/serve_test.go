@@ -5,15 +5,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/cli"
 	"github.com/cinnabar-hub/cinnabar/internal/cli/authzcli"
+	"github.com/cinnabar-hub/cinnabar/test/needs"
 )
 
 // journal is the log of a server.
@@ -51,9 +50,7 @@ func until(t *testing.T, what string, ok func() bool) {
 // TestServe_reload: on SIGHUP a server takes over what it can, names what it cannot, and keeps the old configuration when the new one
 // is wrong.
 func TestServe_reload(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("needs SIGHUP, which Windows does not have")
-	}
+	hangUp := needs.Hangup(t)
 	p := &place{dir: t.TempDir()}
 	p.config = filepath.Join(p.dir, "authz.yaml")
 	configure := func(change func(string) string) {
@@ -76,16 +73,6 @@ func TestServe_reload(t *testing.T) {
 		}
 	}()
 	until(t, "the server", func() bool { return strings.Contains(log.String(), "is ready") })
-	self, err := os.FindProcess(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	hangUp := func() {
-		t.Helper()
-		if err := self.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-	}
 
 	configure(func(s string) string {
 		s = strings.Replace(s, "localhost:0", "localhost:1", 1)

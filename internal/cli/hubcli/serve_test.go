@@ -6,31 +6,20 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/cli"
 	"github.com/cinnabar-hub/cinnabar/internal/cli/hubcli"
+	"github.com/cinnabar-hub/cinnabar/test/needs"
 )
 
 // A service manager may ask for a reload as soon as it has started the process: that must not kill a hub which still waits for its
 // predecessor.
 func TestServe_survivesAReloadWhileItStarts(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("needs SIGHUP, which Windows does not have")
-	}
-	hangUp := make(chan os.Signal, 1) // so that a hub that does not catch the signal fails the test, and does not end it
-	signal.Notify(hangUp, syscall.SIGHUP)
-	defer signal.Stop(hangUp)
-	self, err := os.FindProcess(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	hangUp := needs.Hangup(t)
 	p := newPlace(t)
 	p.write("hub.yaml", "public_url: https://hub.example.com/hub\nlisten: 127.0.0.1:0\nops: { listen: '' }\ntls: { mode: off }\n"+
 		"history: { path: history }\ndrain: 60s\nissuers: [ { id: i, keys: [ { alg: HS256, secret_file: s } ] } ]\n")
@@ -46,10 +35,7 @@ func TestServe_survivesAReloadWhileItStarts(t *testing.T) {
 		done <- hubcli.Main(ctx, cli.Env{Args: args, Stdin: strings.NewReader(""), Stdout: log, Stderr: log})
 	}()
 	log.await(t, "waiting for it to end")
-	if err := self.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	<-hangUp
+	hangUp()
 	if err := predecessor.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -87,16 +73,7 @@ func (l lines) await(t *testing.T, text string) {
 
 // A terminal that is closed is how many a development server ends, and what it keeps for its time alone must not outlive it.
 func TestDev_endsWithItsTerminal(t *testing.T) {
-	if runtime.GOOS == "windows" || signal.Ignored(syscall.SIGHUP) {
-		t.Skip("needs SIGHUP, which Windows does not have and nohup keeps away")
-	}
-	hangUp := make(chan os.Signal, 1)
-	signal.Notify(hangUp, syscall.SIGHUP)
-	defer signal.Stop(hangUp)
-	self, err := os.FindProcess(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	hangUp := needs.Hangup(t)
 	p := newPlace(t)
 	data := filepath.Join(p.dir, "data")
 	banner := make(lines, 100)
@@ -106,9 +83,7 @@ func TestDev_endsWithItsTerminal(t *testing.T) {
 		done <- hubcli.Main(t.Context(), cli.Env{Args: args, Stdin: strings.NewReader(""), Stdout: banner, Stderr: banner, Executable: "hub"})
 	}()
 	banner.await(t, "Stop with Ctrl-C")
-	if err := self.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	hangUp()
 	select {
 	case code := <-done:
 		if code != cli.ExitOK {

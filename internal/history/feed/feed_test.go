@@ -9,6 +9,7 @@ import (
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
 	"github.com/cinnabar-hub/cinnabar/internal/history/feed"
+	"github.com/cinnabar-hub/cinnabar/test/bubble"
 )
 
 func entry(p history.Position, bytes int) history.Entry {
@@ -67,7 +68,7 @@ func TestAdmit_goesOn(t *testing.T) {
 				done := make(chan error, 1)
 				start := time.Now()
 				go func() { done <- f.Admit(t.Context(), 500) }()
-				time.Sleep(time.Second) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
+				bubble.Advance(time.Second)
 				free(f, e)
 				if err := <-done; err != nil || time.Since(start) != time.Second {
 					t.Errorf("Admit() = %v after %v, want none after 1s", err, time.Since(start))

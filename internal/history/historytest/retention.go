@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/test/bubble"
 )
 
 // trimmed waits until the log begins at the position or later.
@@ -101,20 +102,20 @@ func (s *suite) testAge(t *testing.T) {
 	const age = 80 * time.Minute
 	f := s.fixture(t, Limits{MaxAge: age})
 	f.fill(0, 10)
-	time.Sleep(age / 2) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
+	bubble.Advance(age / 2)
 	f.fill(10, 10)
 	f.wantRetained(f.head())
 	if h := f.head(); h.First != f.want[0].Position {
 		t.Fatalf("Head().First = %d after half the age, want %d", h.First, f.want[0].Position)
 	}
-	time.Sleep(age*3/4 - time.Minute) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
+	bubble.Advance(age*3/4 - time.Minute)
 	synctest.Wait()
 	h := f.head()
 	if h.First != f.want[10].Position || h.LastID != f.want[19].ID {
 		t.Fatalf("Head() = %+v when the first ten have passed, want first %d", h, f.want[10].Position)
 	}
 	f.wantRetained(h)
-	time.Sleep(age) //nolint:forbidigo // in a synctest bubble: moves its clock, waits for nothing
+	bubble.Advance(age)
 	synctest.Wait()
 	h = f.head()
 	if h.First <= h.Last || h.Last != f.want[19].Position || h.LastID != "" {
