@@ -76,12 +76,15 @@ func (a *Admin) DeleteClient(ctx context.Context, id string) error {
 	return nil
 }
 
-// RevokeGrant revokes a grant with all its tokens; to revoke one twice is harmless. It returns store.ErrNotFound for an unknown
+// RevokeGrant revokes a grant with all its tokens; to revoke one twice is harmless and recorded once. It returns store.ErrNotFound for an unknown
 // grant.
 func (a *Admin) RevokeGrant(ctx context.Context, id string) error {
 	grant, err := a.store.Grant(ctx, id)
 	if err != nil {
 		return fmt.Errorf("read grant: %w", err)
+	}
+	if !grant.RevokedAt.IsZero() {
+		return nil
 	}
 	if err := a.store.RevokeGrant(ctx, id, time.Now()); err != nil {
 		return fmt.Errorf("revoke grant: %w", err)
@@ -93,12 +96,15 @@ func (a *Admin) RevokeGrant(ctx context.Context, id string) error {
 	return nil
 }
 
-// RevokeToken revokes one access token by its jti; to revoke one twice is harmless. It returns store.ErrNotFound for a token that
+// RevokeToken revokes one access token by its jti; to revoke one twice is harmless and recorded once. It returns store.ErrNotFound for a token that
 // was never issued, or has long expired.
 func (a *Admin) RevokeToken(ctx context.Context, jti string) error {
 	issued, err := a.store.IssuedToken(ctx, jti)
 	if err != nil {
 		return fmt.Errorf("read token: %w", err)
+	}
+	if !issued.RevokedAt.IsZero() {
+		return nil
 	}
 	if err := a.store.RevokeToken(ctx, jti, time.Now()); err != nil {
 		return fmt.Errorf("revoke token: %w", err)

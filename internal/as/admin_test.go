@@ -45,7 +45,7 @@ func TestAdmin_clients(t *testing.T) {
 	d := dependencies(t)
 	withKeys(t, d.Store, issuer)
 	admin := as.NewAdmin(d.Store, as.AdminOptions{Issuer: issuer, Actor: "root"})
-	_, hash := as.NewSecret()
+	_, hash := as.NewClientSecret()
 	backend := store.Client{ID: "backend", AuthMethod: as.AuthSecretBasic, SecretHash: hash, GrantTypes: []string{as.GrantClientCredentials}, Static: true}
 	must(t, admin.CreateClient(t.Context(), backend))
 	stored, err := d.Store.Client(t.Context(), "backend")
@@ -143,6 +143,11 @@ func TestAdmin_revokes(t *testing.T) {
 	}
 	if r := lastRecord(t, d.Store); r.Event != as.EventTokenRevoked || r.Subject != "script" || r.Details["jti"] != "jti" {
 		t.Errorf("audit record: %+v", r)
+	}
+	records, err := d.Store.ListAudit(t.Context(), 10)
+	must(t, err)
+	if len(records) != 2 {
+		t.Errorf("what was revoked twice is not recorded once: %+v", records)
 	}
 	if got := logOf(t, d.Store); !slices.Equal(got, []string{"grant:g_1", "jti:jti"}) {
 		t.Errorf("log: %v", got)

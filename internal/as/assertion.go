@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// assertionType is the client_assertion_type of RFC 7523 section 2.2.
-	assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 	// assertionLeeway is how far a client's clock may be off.
 	assertionLeeway = time.Minute
 	// maxAssertionLife is how far ahead an assertion may expire: its jti is remembered that long.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -143,7 +144,7 @@ func checkForm(p params) error {
 	case len(p.repeated) > 0:
 		return refuse(CodeInvalidRequest, "A parameter occurs more than once.")
 	case len(p.get("state")) > maxStateBytes || !utf8.ValidString(p.get("state")): // what is kept is JSON, which holds nothing else
-		return refuse(CodeInvalidRequest, "The state parameter is longer than 4096 bytes, or not UTF-8.")
+		return refuse(CodeInvalidRequest, "The state parameter is longer than "+strconv.Itoa(maxStateBytes)+" bytes, or not UTF-8.")
 	case !p.has("response_type"):
 		return refuse(CodeInvalidRequest, "The response_type parameter is missing.")
 	case p.get("response_type") != "code":

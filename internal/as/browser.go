@@ -3,7 +3,6 @@ package as
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -14,9 +13,6 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/as/account"
 	"github.com/cinnabar-hub/cinnabar/internal/as/store"
 )
-
-// secretBytes is the length of the random identifiers: 256 bits.
-const secretBytes = 32
 
 // Browser is what the login cookie of a browser holds: two secrets. Binding ties interactions to the browser and lives as
 // long as the cookie. Session is the login session, drawn anew at every sign-in, so that one that was planted before never
@@ -145,30 +141,6 @@ func (s *Server) signOut(ctx context.Context, b Browser) error {
 		return err
 	}
 	return s.endSession(ctx, who.session.SessionID, store.AuditRecord{Actor: who.account.ID, Subject: who.account.ID})
-}
-
-// newSecret returns 256 random bits in base64url.
-func newSecret() string {
-	var b [secretBytes]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(b[:])
-}
-
-// newID returns an identifier that need not be secret: a prefix and 128 random bits.
-func newID(prefix string) string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return prefix + base64.RawURLEncoding.EncodeToString(b[:])
-}
-
-func isSecret(s string) bool {
-	return isBase64URL(s, base64.RawURLEncoding.EncodedLen(secretBytes))
-}
-
-// hashSecret is under which a secret is stored. It has the entropy of a key, so a plain hash is enough.
-func hashSecret(secret string) string {
-	sum := sha256.Sum256([]byte(secret))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 // mac authenticates a list of values for one purpose. A NUL, which none of them contains, separates them.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"github.com/cinnabar-hub/cinnabar/internal/as/store"
+	"github.com/cinnabar-hub/cinnabar/internal/clientassertion"
 )
 
 // Basic is what an Authorization header of the Basic scheme holds, as it was sent: form-encoded (RFC 6749 section 2.3.1).
@@ -46,7 +47,7 @@ func readCredentials(p params, basic *Basic) (credentials, error) {
 		}
 		c.basic, c.secret = true, basic.Password
 		return c.as(id)
-	case asserts && (c.assertion == "" || p.get("client_assertion_type") != assertionType):
+	case asserts && (c.assertion == "" || p.get("client_assertion_type") != clientassertion.Type):
 		return credentials{}, refuse(CodeInvalidRequest, "The client assertion type is not supported.")
 	case asserts:
 		return c.as(unverifiedSubject(c.assertion))
@@ -137,7 +138,7 @@ func checkSecret(client store.Client, creds credentials) error {
 
 // sameSecret compares in constant time; a client without a hash has no secret that matches.
 func sameSecret(client store.Client, secret string) bool {
-	return len(client.SecretHash) == sha256.Size && subtle.ConstantTimeCompare(client.SecretHash, HashSecret(secret)) == 1
+	return len(client.SecretHash) == sha256.Size && subtle.ConstantTimeCompare(client.SecretHash, HashClientSecret(secret)) == 1
 }
 
 // clientRefused records a failed authentication and returns what the client is told, which is always the same.

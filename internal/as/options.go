@@ -268,9 +268,9 @@ func plainPath(path string) bool {
 }
 
 func isLoopbackHost(host string) bool {
-	if host == "localhost" {
+	if strings.EqualFold(host, "localhost") {
 		return true
 	}
 	a, err := netip.ParseAddr(host)
-	return err == nil && a.IsLoopback()
+	return err == nil && a.Unmap().IsLoopback()
 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// origins knows which origins' pages may call the token endpoint: those of the clients' redirect URIs, and those the clients
-// list. It is read again when the store's version has changed. Safe for concurrent use.
+// origins knows which origins' pages may call the endpoints for clients (token, par and revoke): those of the clients' redirect
+// URIs, and those the clients list. It is read again when the store's version has changed. Safe for concurrent use.
 type origins struct {
 	mu      sync.Mutex
 	loaded  bool
@@ -15,7 +15,7 @@ type origins struct {
 	allowed map[string]struct{}
 }
 
-// OriginAllowed says whether pages of an origin may read answers of the token endpoint. A preflight does not say for
+// OriginAllowed says whether pages of an origin may read answers of the endpoints for clients. A preflight does not say for
 // which client it is, so the origin of any enabled client will do; the answers depend on no cookie.
 func (s *Server) OriginAllowed(ctx context.Context, origin string) (bool, error) {
 	version, err := s.store.Version(ctx)

@@ -18,8 +18,8 @@ const (
 	ParamRequestURI = "request_uri"
 	// requestURIPrefix starts the URIs of pushed requests (RFC 9126 section 2.2).
 	requestURIPrefix = "urn:ietf:params:oauth:request_uri:"
-	// pushedTTL is how long a pushed request waits for its browser. What the person then takes is the interaction's time.
-	pushedTTL = 90 * time.Second
+	// PushedTTL is how long a pushed request waits for its browser. What the person then takes is the interaction's time.
+	PushedTTL = 90 * time.Second
 )
 
 // ErrPushedRequest says that a pushed request is unknown, expired, used up, or another client's.
@@ -63,7 +63,7 @@ func (s *Server) push(ctx context.Context, client store.Client, p params) (PushR
 	now := time.Now()
 	err = s.store.CreatePushedRequest(ctx, store.PushedRequest{
 		IDHash: hashSecret(uri), Issuer: s.options.Issuer, ClientID: client.ID, Request: request,
-		CreatedAt: now, ExpiresAt: now.Add(pushedTTL),
+		CreatedAt: now, ExpiresAt: now.Add(PushedTTL),
 	})
 	if err != nil {
 		return PushResponse{}, fmt.Errorf("store pushed request: %w", err)
@@ -71,7 +71,7 @@ func (s *Server) push(ctx context.Context, client store.Client, p params) (PushR
 	s.audit(ctx, store.AuditRecord{
 		Event: EventPushed, Actor: client.ID, Client: client.ID, Details: map[string]string{"resource": a.Resource},
 	})
-	return PushResponse{RequestURI: uri, ExpiresIn: int64(pushedTTL / time.Second)}, nil
+	return PushResponse{RequestURI: uri, ExpiresIn: int64(PushedTTL / time.Second)}, nil
 }
 
 // requestParameters are the parameters of an authorization request that mean something here. No credentials are among them.

@@ -11,6 +11,7 @@ func TestCheckRedirectURI(t *testing.T) {
 	for _, uri := range []string{
 		"https://app.example/cb", "https://app.example", "https://app.example/cb?tenant=a", "https://app.example:8443/a;b/c",
 		"http://127.0.0.1/cb", "http://127.0.0.1:3000/cb", "http://[::1]/cb", "http://localhost:5173/", "com.example.app:/cb",
+		"http://LOCALHOST:5173/", "http://[::ffff:127.0.0.1]/cb",
 	} {
 		if err := CheckRedirectURI(uri); err != nil {
 			t.Errorf("%s: %v", uri, err)

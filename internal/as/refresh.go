@@ -161,29 +161,3 @@ func (s *Server) refreshToken(ctx context.Context, presented string) (store.Refr
 	}
 	return stored, nil
 }
-
-// reused revokes the grant of a code or refresh token that came again long after its use: somebody else may have used it first
-// (RFC 6749 section 4.1.2, RFC 9700 section 4.14.2).
-func (s *Server) reused(ctx context.Context, event, clientID, grantID string, sess *session) error {
-	return s.revokeGrant(ctx, grantID, store.AuditRecord{
-		Event: event, Actor: clientID, Subject: sess.Subject, Client: clientID,
-	})
-}
-
-// revokeGrant revokes a grant and records it, once: who has an old token can come with it as often as they like.
-func (s *Server) revokeGrant(ctx context.Context, id string, record store.AuditRecord) error {
-	grant, err := s.store.Grant(ctx, id)
-	if errors.Is(err, store.ErrNotFound) || (err == nil && !grant.RevokedAt.IsZero()) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read grant: %w", err)
-	}
-	if err := s.store.RevokeGrant(ctx, id, time.Now()); err != nil {
-		return fmt.Errorf("revoke grant: %w", err)
-	}
-	s.revoked()
-	record.Details = map[string]string{"grant_id": id}
-	s.audit(ctx, record)
-	return nil
-}

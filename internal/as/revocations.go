@@ -47,11 +47,11 @@ func (s *Server) revocations(ctx context.Context, client store.Client, p params)
 	if !client.Broker {
 		return RevocationsPage{}, refuse(CodeUnauthorizedClient, "Only the session broker of a hub may read the revocation log.")
 	}
-	since, err := count(p, "since", 0, 0)
+	since, err := wholeNumber(p, "since", 0, 0)
 	if err != nil {
 		return RevocationsPage{}, err
 	}
-	limit, err := count(p, "limit", 1, maxRevocations)
+	limit, err := wholeNumber(p, "limit", 1, maxRevocations)
 	if err != nil {
 		return RevocationsPage{}, err
 	}
@@ -79,14 +79,18 @@ func (s *Server) revocations(ctx context.Context, client store.Client, p params)
 	}
 }
 
-// count reads a parameter that is a whole number; most 0 means no bound, and is what an absent parameter means otherwise.
-func count(p params, name string, least, most int64) (int64, error) {
+// wholeNumber reads a parameter that is a whole number; most 0 means no bound, and is what an absent parameter means otherwise.
+func wholeNumber(p params, name string, least, most int64) (int64, error) {
 	if !p.has(name) {
 		return most, nil
 	}
 	n, err := strconv.ParseInt(p.get(name), 10, 64)
 	if err != nil || n < least || (most > 0 && n > most) {
-		return 0, refuse(CodeInvalidRequest, "The parameter "+name+" is not a number in its range.")
+		bounds := fmt.Sprintf("%d or more", least)
+		if most > 0 {
+			bounds = fmt.Sprintf("from %d to %d", least, most)
+		}
+		return 0, refuse(CodeInvalidRequest, "The parameter "+name+" must be a whole number, "+bounds+".")
 	}
 	return n, nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,15 +13,6 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/as/store"
 	"github.com/cinnabar-hub/cinnabar/internal/rar"
 )
-
-// ClientRequest is a request to one of the endpoints for clients: token (RFC 6749 section 3.2), pushed authorization requests
-// (RFC 9126 section 2.1), revocation (RFC 7009 section 2.1), and the revocation log.
-type ClientRequest struct {
-	// Form is the body, application/x-www-form-urlencoded.
-	Form string
-	// Basic is the Authorization header, if there is one.
-	Basic *Basic
-}
 
 // TokenResponse is a successful answer of the token endpoint (RFC 6749 section 5.1, RFC 9396 section 7).
 type TokenResponse struct {
@@ -64,42 +54,6 @@ func (s *Server) token(ctx context.Context, r ClientRequest) (response TokenResp
 	}
 	response, err = s.exchange(ctx, client, p)
 	return response, client.ID, err
-}
-
-// readClientForm reads the body of a request to an endpoint for clients.
-func readClientForm(form string) (params, error) {
-	p, err := parseParams(form)
-	if err != nil || len(p.repeated) > 0 {
-		return params{}, refuse(CodeInvalidRequest, "The body is malformed, too long, or repeats a parameter.").because(err)
-	}
-	return p, nil
-}
-
-// readClientRequest reads a request to an endpoint for clients and authenticates its client.
-func (s *Server) readClientRequest(ctx context.Context, r ClientRequest) (store.Client, params, error) {
-	p, err := readClientForm(r.Form)
-	if err != nil {
-		return store.Client{}, params{}, err
-	}
-	client, err := s.authenticate(ctx, p, r.Basic)
-	return client, p, err
-}
-
-// clientError is what a client is told, after the log was told more.
-func (s *Server) clientError(ctx context.Context, endpoint, clientID string, err error) *OAuthError {
-	oe := tokenError(err)
-	level := slog.LevelInfo
-	if oe.Status() >= http.StatusInternalServerError {
-		level = slog.LevelError
-	}
-	attrs := []slog.Attr{
-		slog.String("endpoint", endpoint), slog.String("client_id", clientID), slog.String("oauth_error", string(oe.Code)),
-	}
-	if cause := oe.Unwrap(); cause != nil {
-		attrs = append(attrs, slog.String("error", causes(cause)))
-	}
-	s.logger.LogAttrs(ctx, level, "client request refused", attrs...)
-	return oe
 }
 
 // exchange has fosite redeem what the request presents. The client was authenticated; fosite runs the handlers of provider.go.

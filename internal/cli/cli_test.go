@@ -80,8 +80,9 @@ func TestExecute_exitCodes(t *testing.T) {
 		"subscribe --hub h x": {
 			cli.ExitUsage, "hub: the hub \"h\" is not a URL such as https://hub.example.com/.well-known/mercure\n",
 		},
-		"publish --hub http://127.0.0.1:1/ --retry 0 x": {cli.ExitUsage, "hub: --retry must be a number of milliseconds, at least 1\n"},
-		"subscribe --count -1 x":                        {cli.ExitUsage, "hub: --count must not be negative\n"},
+		"publish --hub http://127.0.0.1:1/ --retry 0 x":           {cli.ExitUsage, "hub: --retry must be a number of milliseconds, from 1 to 31536000000\n"},
+		"publish --hub http://127.0.0.1:1/ --retry 31536000001 x": {cli.ExitUsage, "hub: --retry must be a number of milliseconds, from 1 to 31536000000\n"},
+		"subscribe --count -1 x":                                  {cli.ExitUsage, "hub: --count must not be negative\n"},
 	} {
 		got := execute(t, cli.Env{Args: strings.Fields(line)}, group())
 		if got.code != want.code || got.stderr != want.stderr {

@@ -10,12 +10,18 @@ import (
 
 // ConfigVerbs is what the commands about one binary's configuration need.
 type ConfigVerbs struct {
-	// Load loads and validates, and gives what checks the files that the configuration names and what prints it.
-	Load func(config.Source) (check func() error, show func() (string, error), err error)
-	// JSON loads and validates, and prints as JSON; nil: print has no --json.
-	JSON func(config.Source) (string, error)
+	// Load loads and validates.
+	Load func(config.Source) (LoadedConfig, error)
 	// Reference gives the reference.
 	Reference func() (string, error)
+}
+
+// LoadedConfig is a configuration that was loaded.
+type LoadedConfig struct {
+	// Check checks the files that it names.
+	Check func() error
+	// YAML and JSON print it.
+	YAML, JSON func() (string, error)
 }
 
 // ConfigCommand is the verb config with check, print and doc.
@@ -28,11 +34,11 @@ func ConfigCommand(env Env, v ConfigVerbs) *cobra.Command {
 		Long: "Say whether the configuration and the files it names are right: certificates, keys, policies. It opens no store and no port, so it\n" +
 			"can be run beside the server, before it is reloaded.",
 		RunE: func(*cobra.Command, []string) error {
-			check, _, err := v.Load(config.Source{Path: path, Environ: env.Environ})
+			loaded, err := v.Load(config.Source{Path: path, Environ: env.Environ})
 			if err != nil {
 				return ConfigError(err, path)
 			}
-			if err := check(); err != nil {
+			if err := loaded.Check(); err != nil {
 				return Usage(err)
 			}
 			_, err = fmt.Fprintln(env.Stdout, "the configuration is right")
@@ -44,20 +50,14 @@ func ConfigCommand(env Env, v ConfigVerbs) *cobra.Command {
 		Long: "Print the effective configuration: what the file, the environment and the defaults come to, each value with the one it came from.\n" +
 			"Configuration names files with secrets and holds none, so the output holds none either.",
 		RunE: func(*cobra.Command, []string) error {
-			source := config.Source{Path: path, Environ: env.Environ}
-			if asJSON {
-				text, err := v.JSON(source)
-				if err != nil {
-					return ConfigError(err, path)
-				}
-				_, err = fmt.Fprint(env.Stdout, text)
-				return err
-			}
-			_, show, err := v.Load(source)
+			loaded, err := v.Load(config.Source{Path: path, Environ: env.Environ})
 			if err != nil {
 				return ConfigError(err, path)
 			}
-			return printText(env, show)
+			if asJSON {
+				return printText(env, loaded.JSON)
+			}
+			return printText(env, loaded.YAML)
 		},
 	}
 	doc := &cobra.Command{
@@ -66,20 +66,26 @@ func ConfigCommand(env Env, v ConfigVerbs) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return printText(env, v.Reference) },
 	}
 	for _, sub := range []*cobra.Command{check, show} {
-		sub.Flags().StringVar(&path, "config", "", "configuration `FILE`; without it the environment alone")
-		if err := sub.MarkFlagFilename("config", "yaml", "yml"); err != nil {
-			panic(err) // the flag is there: it was added above
-		}
+		ConfigFlag(sub, &path, ConfigUsage)
 	}
-	if v.JSON != nil {
-		show.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-		show.Long += "\n\nWith --json it prints an object: for each key, as its dotted path, an object with value and origin (default, file, environment)."
-	}
+	show.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	show.Long += "\n\nWith --json it prints an object: for each key, as its dotted path, an object with value and origin (default, file, environment)."
 	for _, sub := range []*cobra.Command{check, show, doc} {
 		sub.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	c.AddCommand(check, show, doc)
 	return c
+}
+
+// ConfigUsage is the usage of --config for commands that can do without the file.
+const ConfigUsage = "configuration `FILE`; without it the environment alone"
+
+// ConfigFlag adds --config to a command, with the completion of its files.
+func ConfigFlag(c *cobra.Command, to *string, usage string) {
+	c.Flags().StringVar(to, "config", "", usage)
+	if err := c.MarkFlagFilename("config", "yaml", "yml"); err != nil {
+		panic(err) // the flag is there: it was added above
+	}
 }
 
 // ConfigError marks an error of loading the configuration at path, which may be empty.

@@ -88,7 +88,7 @@ func (o *publishOptions) update(env Env, args []string) (client.Update, error) {
 	if o.retry != "" {
 		ms, err := strconv.ParseInt(o.retry, 10, 64)
 		if err != nil || ms < 1 || ms > maxRetryMillis {
-			return u, Usagef("--retry must be a number of milliseconds, at least 1")
+			return u, Usagef("--retry must be a number of milliseconds, from 1 to %d", maxRetryMillis)
 		}
 		u.Retry = time.Duration(ms) * time.Millisecond
 	}

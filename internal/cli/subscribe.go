@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -103,13 +101,6 @@ func (o *subscribeOptions) follow(ctx context.Context, env Env, hub *client.Clie
 		}
 	}
 	return nil
-}
-
-// printLine prints a value as JSON in one line, so that programs can read it line by line.
-func printLine(out io.Writer, v any) error {
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false) // it is for terminals and programs, not for pages
-	return enc.Encode(v)
 }
 
 // gapMessage says that the hub does not go on where the last stream ended, or where it was asked to.

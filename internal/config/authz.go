@@ -78,7 +78,7 @@ type Client struct {
 	GrantTypes []string `yaml:"grant_types"`
 	// Where codes may be sent: compared exactly, but for the port of loopback addresses. Not needed with client_credentials alone.
 	RedirectURIs []string `yaml:"redirect_uris"`
-	// Origins of pages that may call the token endpoint, besides those of the redirect URIs.
+	// Origins of pages that may call the endpoints for clients (token, par, revoke), besides those of the redirect URIs.
 	Origins []string `yaml:"origins"`
 	// A first-party client: consent is recorded, not asked.
 	SkipConsent bool `yaml:"skip_consent"`

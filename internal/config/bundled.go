@@ -15,10 +15,8 @@ func LoadBundled(s Source, h Hub) (*Loaded[Authz], error) {
 		return nil, err
 	}
 	var errs []error
-	for key := range l.Origins {
-		top, _, _ := strings.Cut(key, ".")
-		switch top {
-		case "listen", "tls", "ops", "log", "drain", "trusted_proxies":
+	for _, key := range []string{"listen", "tls", "ops", "log", "drain", "trusted_proxies"} {
+		if says(l.Origins, key) {
 			errs = append(errs, fmt.Errorf("%s: belongs to authz serve; a bundled server uses the hub's", key))
 		}
 	}
@@ -36,6 +34,16 @@ func LoadBundled(s Source, h Hub) (*Loaded[Authz], error) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, s.Path, err)
 	}
 	return l, nil
+}
+
+// says tells whether a configuration sets a key or one below it.
+func says(origins map[string]Origin, key string) bool {
+	for path := range origins {
+		if top, _, _ := strings.Cut(path, "."); top == key {
+			return true
+		}
+	}
+	return false
 }
 
 // LoadAuthzOffline loads the configuration of an authorization server for what works on its store and does not listen: a bundled

@@ -227,6 +227,30 @@ func TestLoadAuthz_tokens(t *testing.T) {
 	}
 }
 
+func TestLoadBundled_listeners(t *testing.T) {
+	path := write(t, `
+issuer: https://hub.example.com/auth
+resources: [ { id: https://hub.example.com/hub, hub_url: https://hub.example.com/hub } ]
+trusted_proxies: [ 10.0.0.0/8 ]
+tls: { mode: files, cert_file: a.crt, key_file: a.key }
+log: { level: debug, format: json }
+listen: localhost:1
+`)
+	hub := config.Hub{PublicURL: "https://hub.example.com/hub", Resource: "https://hub.example.com/hub"}
+	_, err := config.LoadBundled(config.Source{Path: path}, hub)
+	if !errors.Is(err, config.ErrInvalid) {
+		t.Fatalf("LoadBundled() = %v, want ErrInvalid", err)
+	}
+	_, text, _ := strings.Cut(err.Error(), path+": ")
+	var want []string
+	for _, key := range []string{"listen", "tls", "log", "trusted_proxies"} {
+		want = append(want, key+": belongs to authz serve; a bundled server uses the hub's")
+	}
+	if diff := cmp.Diff(want, strings.Split(text, "\n")); diff != "" {
+		t.Errorf("the errors differ (-want +got):\n%s", diff)
+	}
+}
+
 func TestReference(t *testing.T) {
 	for name, f := range map[string]func() (string, error){"hub.yaml": config.ReferenceHub, "authz.yaml": config.ReferenceAuthz} {
 		t.Run(name, func(t *testing.T) {

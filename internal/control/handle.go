@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/private"
 )
 
 // The protocol.
@@ -104,7 +105,7 @@ func (v *Server) backup(w http.ResponseWriter, r *http.Request) {
 
 // beginFile starts a file of the archive.
 func beginFile(archive *tar.Writer, name string, size int64) (io.WriteCloser, error) {
-	err := archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, Format: tar.FormatUSTAR})
+	err := archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: int64(private.FileMode), Format: tar.FormatUSTAR})
 	return entry{archive}, err
 }
 

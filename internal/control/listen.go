@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/private"
-	"github.com/cinnabar-hub/cinnabar/internal/shell"
 )
 
 // Errors of this package, wrapped with the path.
@@ -37,7 +36,7 @@ var (
 )
 
 const (
-	socketMode  fs.FileMode = 0o600
+	// othersWrite is the right that other users must not have on the folder of the socket.
 	othersWrite fs.FileMode = 0o002
 
 	// probeTimeout bounds the attempt to find out whether somebody listens.
@@ -67,7 +66,7 @@ func listen(ctx context.Context, path string) (*net.UnixListener, error) {
 		return nil, errors.Join(fmt.Errorf("control socket %s: listener is a %T", path, ln), ln.Close())
 	}
 	unixLn.SetUnlinkOnClose(false) // by name; it may be a successor's by then
-	if err := os.Chmod(path, socketMode); err != nil && runtime.GOOS != "windows" {
+	if err := os.Chmod(path, private.FileMode); err != nil && runtime.GOOS != "windows" {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), ln.Close(), os.Remove(path))
 	}
 	return unixLn, nil
@@ -82,9 +81,8 @@ func checkFolder(folder string) error {
 	if err != nil {
 		return fmt.Errorf("folder of the control socket: %w", err)
 	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&othersWrite != 0 {
-		return fmt.Errorf("folder of the control socket: %w: %s has mode %04o; run: chmod o-w %s",
-			private.ErrLoose, folder, info.Mode().Perm(), shell.Quote(folder))
+	if err := private.CheckRights(folder, info, othersWrite); err != nil {
+		return fmt.Errorf("folder of the control socket: %w", err)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func (l *AddressLimiter) Allow(addr netip.Addr) bool {
 	if l.perMinute < 0 {
 		return true
 	}
-	addr = network(addr)
+	addr = ClientNetwork(addr)
 	l.mu.Lock()
 	bucket, ok := l.young[addr]
 	if !ok {
@@ -48,13 +48,18 @@ func (l *AddressLimiter) Allow(addr netip.Addr) bool {
 	return bucket.Allow()
 }
 
-// network is what one client is counted by: an IPv4 address, or the /64 that an IPv6 host can roam in.
-func network(addr netip.Addr) netip.Addr {
+// ipv6ClientBits is the part of an IPv6 address that names a client: one subscriber line has a /64 at least, and could
+// otherwise take a new address for every request.
+const ipv6ClientBits = 64
+
+// ClientNetwork is what one client is counted by: an IPv4 address, or the /64 that an IPv6 host can roam in. The zero address is
+// its own.
+func ClientNetwork(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	if !addr.Is6() {
 		return addr
 	}
-	prefix, err := addr.Prefix(64)
+	prefix, err := addr.Prefix(ipv6ClientBits)
 	if err != nil {
 		return addr
 	}

@@ -5,7 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// gate is what updates pass on their way into the history, until it is shut for good.
+// gate is what updates pass on their way into the history, until it is shut for good. Who only reads the history does not pass it,
+// but asks whether it is shut.
 type gate struct {
 	closed atomic.Bool
 	inside atomic.Int64

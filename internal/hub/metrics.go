@@ -12,7 +12,7 @@ type Metrics interface {
 	// Replayed counts n events that were queued for readers from the history.
 	Replayed(n int)
 	// Cut counts a stream that the hub ended. The reason is one of "expired" (the token), "lifetime", "drained", "closed"
-	// (by CloseBy), "stopped", "write_timeout" (the reader took nothing), "history_gone" (what the reader lacked has
+	// (by CloseBy, CloseAnonymous or Subscriber.End), "stopped", "write_timeout" (the reader took nothing), "history_gone" (what the reader lacked has
 	// been trimmed), "history_reset" (positions lost their meaning) and "history_error".
 	Cut(reason string)
 	// Dropped counts n events that left a slow reader's queue unsent. The reader gets them from

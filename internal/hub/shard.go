@@ -246,7 +246,7 @@ func (s *shard) handle(m *message) {
 	}
 }
 
-// closeBy ends the streams of the principals that match, and returns their number.
+// closeBy ends the streams whose principal matches, which is nil for an anonymous one, and returns their number.
 func (s *shard) closeBy(match func(*Principal) bool) int {
 	n := 0
 	for sub := range s.subscribers.m {

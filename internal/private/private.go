@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"strings"
 
 	"github.com/cinnabar-hub/cinnabar/internal/shell"
 )
@@ -80,6 +81,23 @@ func Check(path string, info fs.FileInfo) error {
 		return checkMode(path, "folder", info.Mode(), FolderMode)
 	}
 	return checkMode(path, "file", info.Mode(), FileMode)
+}
+
+// CheckRights is Check for what is shared with some users: the error wraps ErrLoose when others have one of the refused rights, which
+// are bits of 0077, and its command takes these alone away.
+func CheckRights(path string, info fs.FileInfo, refused fs.FileMode) error {
+	mode := info.Mode().Perm()
+	if runtime.GOOS == "windows" || mode&refused == 0 {
+		return nil
+	}
+	letters := refused.Perm().String() // as in -rwxrwxrwx
+	var changes []string
+	for _, change := range []string{"g-" + strings.ReplaceAll(letters[4:7], "-", ""), "o-" + strings.ReplaceAll(letters[7:], "-", "")} {
+		if len(change) > len("g-") {
+			changes = append(changes, change)
+		}
+	}
+	return fmt.Errorf("%w: %s has mode %04o; run: chmod %s %s", ErrLoose, path, mode, strings.Join(changes, ","), shell.Quote(path))
 }
 
 func checkMode(path, kind string, mode, want fs.FileMode) error {

@@ -74,3 +74,36 @@ func TestCheck_modes(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckRights(t *testing.T) {
+	needs.PermissionBits(t)
+	path := filepath.Join(t.TempDir(), "it's here")
+	if err := private.EnsureFile(path); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		mode, refused fs.FileMode
+		change        string // empty: the mode is right
+	}{
+		{0o660, 0o007, ""},
+		{0o775, 0o002, ""},
+		{0o602, 0o002, "chmod o-w "},
+		{0o604, 0o007, "chmod o-rwx "},
+		{0o620, 0o022, "chmod g-w,o-w "},
+	} {
+		if err := os.Chmod(path, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = private.CheckRights(path, info, c.refused)
+		if errors.Is(err, private.ErrLoose) != (c.change != "") {
+			t.Errorf("CheckRights of mode %04o without %04o = %v, want loose: %t", c.mode, c.refused, err, c.change != "")
+		}
+		if err != nil && !strings.Contains(err.Error(), c.change+`'`) {
+			t.Errorf("CheckRights of mode %04o = %v, want %q", c.mode, err, c.change)
+		}
+	}
+}

@@ -168,10 +168,10 @@ func (l *List) enter(ctx context.Context, entries []Entry) (*index, error) {
 		k, known := kindOf(e.Kind)
 		switch {
 		case !known:
-			l.wonder(ctx, e)
+			l.logUnknownKind(ctx, e)
 		case e.Until.Before(now): // nothing it could revoke is left
 			l.gone = later(l.gone, e.Until)
-		case l.index.size() >= l.opts.MaxEntries: // it is asked for again, and there may be room then
+		case l.index.held() >= l.opts.MaxEntries: // it is asked for again, and there may be room then
 			return batch, fmt.Errorf("%w: more than %d", ErrTooMany, l.opts.MaxEntries)
 		case l.index.add(e, k):
 			batch.add(e, k)
@@ -181,8 +181,8 @@ func (l *List) enter(ctx context.Context, entries []Entry) (*index, error) {
 	return batch, nil
 }
 
-// wonder logs the first entry of an unknown kind: the authorization server is newer, and revokes something this hub cannot see.
-func (l *List) wonder(ctx context.Context, e *Entry) {
+// logUnknownKind logs the first entry of an unknown kind: the authorization server is newer, and revokes something this hub cannot see.
+func (l *List) logUnknownKind(ctx context.Context, e *Entry) {
 	if l.strange {
 		return
 	}

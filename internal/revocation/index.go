@@ -50,6 +50,7 @@ type markKey struct {
 // index finds entries by issuer, kind and value. The zero value is empty. It is not safe for concurrent use.
 type index struct {
 	issuers map[string]*issuerMarks
+	marks   int // in all tables
 	due     dueHeap
 }
 
@@ -76,6 +77,9 @@ func (x *index) add(e *Entry, k kind) bool {
 		}
 	}
 	marks[k].set(e.Value, m)
+	if !found {
+		x.marks++
+	}
 	if !found || m.until.After(old.until) {
 		heap.Push(&x.due, due{at: m.until, key: markKey{e.Issuer, k, e.Value}})
 	}
@@ -106,6 +110,7 @@ func (x *index) forget(now time.Time, n int) (last time.Time, more bool) {
 		table := &marks[d.key.kind]
 		if m, ok := table.m[d.key.value]; ok && m.until.Before(now) {
 			table.remove(d.key.value)
+			x.marks--
 		}
 		if marks.empty() {
 			delete(x.issuers, d.key.issuer)
@@ -114,8 +119,11 @@ func (x *index) forget(now time.Time, n int) (last time.Time, more bool) {
 	return last, false
 }
 
-// size is the number of marks and of those that were extended; it is what memory is bounded by.
-func (x *index) size() int { return len(x.due) }
+// size is the number of marks.
+func (x *index) size() int { return x.marks }
+
+// held is the number of marks and of their extensions that are not over; it is what memory is bounded by.
+func (x *index) held() int { return len(x.due) }
 
 // revoked tells whether an entry revokes t.
 func (x *index) revoked(t *Token) bool {

@@ -12,7 +12,7 @@ import (
 const (
 	// DefaultEvery is how often a log is asked for new entries.
 	DefaultEvery = 250 * time.Millisecond
-	// DefaultMaxEntries bounds the entries in force.
+	// DefaultMaxEntries bounds the entries in force and their extensions.
 	DefaultMaxEntries = 1 << 20
 	// readTimeout bounds one question to the source.
 	readTimeout = 10 * time.Second
@@ -30,7 +30,8 @@ type Options struct {
 	Name string
 	// Every is how often the log is asked for new entries; 0 means DefaultEvery.
 	Every time.Duration
-	// MaxEntries bounds the entries in force, and thereby memory: a log with more counts as failing. 0 means DefaultMaxEntries.
+	// MaxEntries bounds the entries in force, and thereby memory: a log with more counts as failing. One that extends another counts
+	// beside it until the other's time is over. 0 means DefaultMaxEntries.
 	MaxEntries int
 	// Close ends the streams of the tokens for which match returns true, and returns their number. It is called from one goroutine
 	// at a time, once for all entries that were read together, after they have come into force. match may be called from several

@@ -10,7 +10,7 @@ import (
 var (
 	// ErrSource says that a source answered what no log can hold: entries out of order, or none that was asked for.
 	ErrSource = errors.New("revocation: the source is not a log")
-	// ErrTooMany says that a source has more entries in force than Options.MaxEntries.
+	// ErrTooMany says that a source has more entries in force, extensions of others included, than Options.MaxEntries.
 	ErrTooMany = errors.New("revocation: too many entries in force")
 )
 
@@ -59,7 +59,7 @@ type Source interface {
 
 // Metrics counts, for each log by its name (Options.Name). Its methods must be safe for concurrent use and must not block.
 type Metrics interface {
-	// RevocationsKnown tells the number of entries in force.
+	// RevocationsKnown tells the number of entries in force. Several for the same value are one.
 	RevocationsKnown(source string, entries int)
 	// RevocationsApplied tells the sequence number through which the log has been applied.
 	RevocationsApplied(source string, seq int64)

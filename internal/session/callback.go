@@ -154,7 +154,7 @@ func (b *broker) establish(c echo.Context, login *loginState, t *tokens, claims 
 		Reads:     reads(claims),
 	}).with(claims.ID)
 	ended, refreshToken := b.previous(c, login, claims)
-	if err := b.setSession(c, state, t.access, claims); err != nil {
+	if _, err := b.setSession(c, state, t.access, claims); err != nil {
 		return err
 	}
 	ctx := context.WithoutCancel(c.Request().Context())
@@ -167,23 +167,22 @@ func (b *broker) establish(c echo.Context, login *loginState, t *tokens, claims 
 	return nil
 }
 
-// setSession sets the cookies of a session that has got a token.
-func (b *broker) setSession(c echo.Context, s *sessionState, compact string, claims *token.Claims) error {
+// setSession sets the cookies of a session that has got a token, and returns the session as its cookie has it.
+func (b *broker) setSession(c echo.Context, s *sessionState, compact string, claims *token.Claims) (*sessionState, error) {
 	lifetime := max(b.options.Idle, time.Until(claims.ExpiresAt)+expiryMargin)
 	kept, err := b.cookies.setSession(c.Response(), s, compact, lifetime)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	b.notKept(c, s, kept)
-	return nil
+	b.logNotKept(c, s, kept)
+	return kept, nil
 }
 
-// notKept says loudly that a session has lost its refresh token.
-func (b *broker) notKept(c echo.Context, s *sessionState, kept bool) {
-	if s.Refresh == "" || kept {
+// logNotKept says loudly that a session has lost its refresh token on the way into its cookie.
+func (b *broker) logNotKept(c echo.Context, s, kept *sessionState) {
+	if s.Refresh == kept.Refresh {
 		return
 	}
-	s.Refresh = ""
 	b.logger(c).LogAttrs(c.Request().Context(), slog.LevelWarn, "session cannot be renewed: the refresh token does not fit into a cookie",
 		slog.Int("max_cookie_bytes", maxCookieBytes), slog.String("advice", "let the authorization server issue shorter refresh tokens"))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorilla/securecookie"
 
+	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
 	"github.com/cinnabar-hub/cinnabar/internal/token"
 )
 
@@ -221,40 +222,40 @@ func (k *cookies) session(r *http.Request) (*sessionState, bool) {
 }
 
 // setSession seals s and sets both cookies of a session. It sets neither when they do not fit. A refresh token that does not fit
-// beside the rest is left out: kept says whether it was not.
-func (k *cookies) setSession(w http.ResponseWriter, s *sessionState, compact string, lifetime time.Duration) (kept bool, err error) {
+// beside the rest is left out: kept is the session as its cookie has it.
+func (k *cookies) setSession(w http.ResponseWriter, s *sessionState, compact string, lifetime time.Duration) (kept *sessionState, err error) {
 	if len(k.hubName)+len(compact) > maxCookieBytes {
-		return false, errTokenTooLarge
+		return nil, errTokenTooLarge
 	}
 	value, kept, err := k.seal(s)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	k.setHub(w, compact, lifetime)
 	http.SetCookie(w, k.brokerSession(value, s))
 	return kept, nil
 }
 
-// setState seals s and sets the session cookie alone.
-func (k *cookies) setState(w http.ResponseWriter, s *sessionState) (kept bool, err error) {
+// setState seals s and sets the session cookie alone. It returns the session as its cookie has it.
+func (k *cookies) setState(w http.ResponseWriter, s *sessionState) (kept *sessionState, err error) {
 	value, kept, err := k.seal(s)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	http.SetCookie(w, k.brokerSession(value, s))
 	return kept, nil
 }
 
-// seal makes the value of the session cookie, without the refresh token if it must.
-func (k *cookies) seal(s *sessionState) (value string, kept bool, err error) {
+// seal makes the value of the session cookie, without the refresh token if it must: kept is what is in it.
+func (k *cookies) seal(s *sessionState) (value string, kept *sessionState, err error) {
 	value, err = k.sealed(s)
 	if err == nil || s.Refresh == "" {
-		return value, s.Refresh != "", err
+		return value, s, err
 	}
 	bare := *s
 	bare.Refresh = ""
 	value, err = k.sealed(&bare)
-	return value, false, err
+	return value, &bare, err
 }
 
 func (k *cookies) sealed(s *sessionState) (string, error) {
@@ -298,20 +299,8 @@ func (k *cookies) brokerSession(value string, s *sessionState) *http.Cookie {
 	return k.broker(k.sessionName, value, http.SameSiteStrictMode, min(k.idle, time.Until(time.Unix(s.Ends, 0)).Round(time.Second)))
 }
 
-// hubValues gives the different values of the hub cookie, empty ones too: equal duplicates count once. The field is split by hand,
-// as the hub does it, since net/http drops pairs whose values it dislikes.
-func (k *cookies) hubValues(r *http.Request) []string {
-	var values []string
-	for _, field := range r.Header["Cookie"] {
-		for pair := range strings.SplitSeq(field, ";") {
-			name, value, ok := strings.Cut(pair, "=")
-			if ok && strings.Trim(name, " \t") == k.hubName && !slices.Contains(values, strings.Trim(value, " \t")) {
-				values = append(values, strings.Trim(value, " \t"))
-			}
-		}
-	}
-	return values
-}
+// hubValues gives the different values of the hub cookie, as the hub sees them.
+func (k *cookies) hubValues(r *http.Request) []string { return httpserver.CookieValues(r, k.hubName) }
 
 // presented says whether a request brings a cookie of a session, readable or not.
 func (k *cookies) presented(r *http.Request) bool {

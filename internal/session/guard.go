@@ -6,16 +6,15 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
-	"github.com/nlnwa/whatwg-url/url"
 
 	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
 )
 
 const (
-	// markHeader must come with every request that changes a session. A form cannot send it, and a script of another origin only after
+	// csrfHeader must come with every request that changes a session. A form cannot send it, and a script of another origin only after
 	// a preflight that allows it.
-	markHeader = "X-Mercure-Session"
-	markValue  = "1"
+	csrfHeader = "X-Mercure-Session"
+	csrfValue  = "1"
 	// corsHeaders is what pages of the configured origins may send, corsExposed what they may read.
 	corsHeaders = "x-mercure-session, content-type"
 	corsExposed = "Retry-After, WWW-Authenticate"
@@ -26,7 +25,7 @@ const (
 // guard refuses requests that another site's page could have caused (CSRF): the cookies alone are no proof that a person wants it.
 // The page must be at the hub's own origin or a configured one, and say what it is doing.
 func (b *broker) guard(r *http.Request) *httpserver.Problem {
-	origin, ok := sourceOrigin(r)
+	origin, ok := httpserver.SourceOrigin(r)
 	if !ok || origin != b.origin && !slices.Contains(b.options.ReturnToOrigins, origin) {
 		return &httpserver.Problem{
 			Status: http.StatusForbidden, Title: "Origin refused",
@@ -34,34 +33,14 @@ func (b *broker) guard(r *http.Request) *httpserver.Problem {
 			Hint:   "List the page's origin in session.return_to_origins.",
 		}
 	}
-	if fields := r.Header[markHeader]; len(fields) != 1 || fields[0] != markValue {
+	if fields := r.Header[csrfHeader]; len(fields) != 1 || fields[0] != csrfValue {
 		return &httpserver.Problem{
 			Status: http.StatusForbidden, Title: "Header field missing",
-			Detail: "This needs the header field " + markHeader + ": " + markValue + ".",
-			Hint:   `Send it with fetch: { method: "POST", credentials: "include", headers: { "` + markHeader + `": "` + markValue + `" } }`,
+			Detail: "This needs the header field " + csrfHeader + ": " + csrfValue + ".",
+			Hint:   `Send it with fetch: { method: "POST", credentials: "include", headers: { "` + csrfHeader + `": "` + csrfValue + `" } }`,
 		}
 	}
 	return nil
-}
-
-// sourceOrigin tells which origin a request says it comes from: its Origin field, or else the origin of its Referer. An opaque
-// origin ("null"), several fields and an unreadable Referer yield none.
-func sourceOrigin(r *http.Request) (string, bool) {
-	if fields, ok := r.Header[echo.HeaderOrigin]; ok {
-		if len(fields) != 1 || fields[0] == "null" || fields[0] == "" {
-			return "", false
-		}
-		return fields[0], true
-	}
-	fields := r.Header["Referer"]
-	if len(fields) != 1 {
-		return "", false
-	}
-	u, err := url.Parse(fields[0])
-	if err != nil || u.Scheme() != "https" && u.Scheme() != "http" {
-		return "", false
-	}
-	return originOf(u), true
 }
 
 // preflight answers OPTIONS on an endpoint: a CORS preflight of a configured origin with what it may do, everything else with Allow

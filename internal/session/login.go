@@ -22,7 +22,8 @@ import (
 const (
 	secretBytes     = 32 // of a state and of a verifier; 43 characters in base64url (RFC 7636 section 4.1)
 	maxProfileBytes = 64
-	// maxPreviousBytes bounds what a login cookie notes of the session it replaces: its identifiers, and its refresh token.
+	// maxPreviousBytes bounds what a login cookie notes of the session it replaces: its identifiers together, and its refresh token,
+	// each alone.
 	maxPreviousBytes = 256
 )
 

@@ -54,7 +54,7 @@ func (b *broker) logout(c echo.Context) error {
 	case known && s.Refresh != "":
 		answer.Revoked = b.revokeSession(ctx, c, s.Refresh)
 	case claims != nil && claims.Issuer == b.issuer.id && claims.ClientID == b.options.ClientID:
-		answer.Revoked = b.tell(ctx, c, b.cookies.hubValues(r)[0], hintAccess)
+		answer.Revoked = b.revokeToken(ctx, c, b.cookies.hubValues(r)[0], hintAccess)
 	}
 	for _, ended := range endedBy(s, claims) {
 		b.end(ctx, ended)
@@ -92,25 +92,25 @@ func (b *broker) revokeSession(ctx context.Context, c echo.Context, refreshToken
 	if b.renewals.end(key) {
 		return true
 	}
-	if !b.tell(ctx, c, refreshToken, hintRefresh) {
+	if !b.revokeToken(ctx, c, refreshToken, hintRefresh) {
 		return false
 	}
 	b.renewals.told(key)
 	return true
 }
 
-// takeBack revokes what a renewal brought after its session was signed out of.
-func (b *broker) takeBack(ctx context.Context, c echo.Context, t *tokens) {
+// revokeRenewed revokes what a renewal brought after its session was signed out of.
+func (b *broker) revokeRenewed(ctx context.Context, c echo.Context, t *tokens) {
 	ctx = context.WithoutCancel(ctx)
 	if t.refresh != "" {
 		b.revokeSession(ctx, c, t.refresh)
 		return
 	}
-	b.tell(ctx, c, t.access, hintAccess)
+	b.revokeToken(ctx, c, t.access, hintAccess)
 }
 
-// tell has the authorization server revoke a token, and says whether it did.
-func (b *broker) tell(ctx context.Context, c echo.Context, value, hint string) bool {
+// revokeToken has the authorization server revoke a token, and says whether it did.
+func (b *broker) revokeToken(ctx context.Context, c echo.Context, value, hint string) bool {
 	ctx, cancel := context.WithTimeout(ctx, revokeTimeout)
 	defer cancel()
 	m, err := b.issuer.known(ctx)

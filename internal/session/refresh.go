@@ -62,13 +62,17 @@ func (b *broker) same(s *sessionState, claims *token.Claims) bool {
 	return s.owns(claims) || b.check(s, claims) == nil
 }
 
-// check refuses a token that is not for the session's person, from the session's login.
+// check refuses a token that is not for the session's person, from the session's login. The error names the claim, and no value.
 func (b *broker) check(s *sessionState, claims *token.Claims) error {
-	if claims.Issuer != s.Issuer || claims.Subject != s.Subject || claims.ClientID != b.options.ClientID {
-		return errForeign
-	}
-	if claims.SessionID != s.SessionID {
-		return errForeign
+	switch {
+	case claims.Issuer != s.Issuer:
+		return fmt.Errorf("%w: its iss differs", errForeign)
+	case claims.Subject != s.Subject:
+		return fmt.Errorf("%w: its sub differs", errForeign)
+	case claims.ClientID != b.options.ClientID:
+		return fmt.Errorf("%w: its client_id differs", errForeign)
+	case claims.SessionID != s.SessionID:
+		return fmt.Errorf("%w: its sid differs", errForeign)
 	}
 	return nil
 }
@@ -79,7 +83,7 @@ func (b *broker) renewSession(c echo.Context, s *sessionState) error {
 	t, err := b.renewals.do(ctx, keyOf(s.Refresh), func(ctx context.Context) (*tokens, error) { return b.renew(ctx, s.Refresh) })
 	if errors.Is(err, errEnded) {
 		if t != nil {
-			b.takeBack(ctx, c, t)
+			b.revokeRenewed(ctx, c, t)
 		}
 		return b.loginNeeded(c, s, err.Error())
 	}
@@ -101,7 +105,7 @@ func (b *broker) renewSession(c echo.Context, s *sessionState) error {
 		if claims.Username != "" {
 			state.Username = claims.Username
 		}
-		if err = b.setSession(c, state, t.access, claims); err == nil {
+		if state, err = b.setSession(c, state, t.access, claims); err == nil {
 			b.logger(c).LogAttrs(ctx, slog.LevelDebug, "session renewed", slog.String("token_id", claims.ID))
 			return c.JSON(http.StatusOK, b.describe(claims, state))
 		}
@@ -109,7 +113,7 @@ func (b *broker) renewSession(c echo.Context, s *sessionState) error {
 	if next.Refresh != s.Refresh {
 		// The old refresh token may be used up. Losing the new one would end the session.
 		if kept, err := b.cookies.setState(c.Response(), &next); err == nil {
-			b.notKept(c, &next, kept)
+			b.logNotKept(c, &next, kept)
 		}
 	}
 	return b.notRenewed(c, err)

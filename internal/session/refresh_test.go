@@ -205,6 +205,23 @@ func TestRefresh_Interrupted(t *testing.T) {
 	}
 }
 
+// TestRefresh_ForeignToken has the log name the claim that differs, and no value.
+func TestRefresh_ForeignToken(t *testing.T) {
+	for claim, change := range map[string]func(*token.MintClaims){
+		"sub": func(c *token.MintClaims) { c.Subject = "u_other" },
+		"sid": func(c *token.MintClaims) { c.SessionID = "sid-other" },
+	} {
+		t.Run(claim, func(t *testing.T) {
+			f, b := renewable(t, nil)
+			f.server.mint = change
+			f.post(b, "refresh")
+			if log := f.logs.String(); !strings.Contains(log, "its "+claim+" differs") || strings.Contains(log, "other") {
+				t.Errorf("log = %s", log)
+			}
+		})
+	}
+}
+
 func TestRefresh_Unjudged(t *testing.T) {
 	f, b := renewable(t, nil)
 	f.verify = func(context.Context, string) (*token.Claims, error) { return nil, token.ErrUnavailable }
@@ -402,6 +419,23 @@ func TestRefresh_TokenThatDoesNotFit(t *testing.T) {
 			}
 			f.noSecrets(b)
 		})
+	}
+}
+
+// TestRefresh_RenewedTokenDoesNotFit has the answer describe the session as its cookie has it.
+func TestRefresh_RenewedTokenDoesNotFit(t *testing.T) {
+	f, b := renewable(t, nil)
+	f.server.refresh = func() string { return strings.Repeat("r", 5000) }
+	resp := f.post(b, "refresh")
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusOK || !strings.Contains(string(body), `"renewable":false`) {
+		t.Errorf("refresh = %d %s", resp.StatusCode, body)
+	}
+	if got := f.status(b); got["active"] != true || got["renewable"] != false {
+		t.Errorf("status = %v", got)
 	}
 }
 

@@ -61,6 +61,23 @@ func (k Key) PublicJWK() ([]byte, error) {
 	return encodeJWK(k.Material, k.ID, k.Algorithm, k.serves().Slice())
 }
 
+// PublicJWKSet encodes the public part of the key for publication, as a JWK Set with this one member. A secret is an error.
+func (k SigningKey) PublicJWKSet() ([]byte, error) {
+	public, err := k.Public()
+	if err != nil {
+		return nil, err
+	}
+	member, err := public.PublicJWK()
+	if err != nil {
+		return nil, err
+	}
+	set, err := json.Marshal(map[string][]json.RawMessage{"keys": {member}})
+	if err != nil {
+		return nil, fmt.Errorf("encode key set: %w", err)
+	}
+	return set, nil
+}
+
 func encodeJWK(material any, id, algorithm string, actions []rar.Action) ([]byte, error) {
 	key, err := jwk.FromRaw(material)
 	if err != nil {

@@ -231,6 +231,32 @@ func TestGenerate(t *testing.T) {
 }
 
 // thumbprint is RFC 7638 section 3 by hand, and checks that nothing private or unexpected is published.
+func TestPublicJWKSet(t *testing.T) {
+	t.Parallel()
+	for _, k := range signingKeys() {
+		set, err := k.PublicJWKSet()
+		if k.Algorithm == "HS256" {
+			if err == nil {
+				t.Errorf("the set %s publishes a secret", set)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			Keys []json.RawMessage `json:"keys"`
+		}
+		if err := json.Unmarshal(set, &got); err != nil {
+			t.Fatal(err)
+		}
+		want := string(must(must(k.Public()).PublicJWK()))
+		if len(got.Keys) != 1 || string(got.Keys[0]) != want {
+			t.Errorf("%s: the set is %s, want %s alone in it", k.Algorithm, set, want)
+		}
+	}
+}
+
 func thumbprint(t *testing.T, jwk []byte) string {
 	t.Helper()
 	var members map[string]any

@@ -119,11 +119,12 @@ func (k *killing) round(ctx context.Context, round, readers int) int {
 	}
 	h := harness.Start(k.t, "hub", "serve", "--config", k.hub.config)
 	h.WaitFor("hub is ready")
-	k.gate.open()
+	k.http.CloseIdleConnections() // they led to the hub before this one
+	generation := k.gate.open()
 	before := k.ledger.count()
 	publishing, pubCtx := errgroup.WithContext(ctx)
 	for p := range publishers {
-		publishing.Go(func() error { return k.publish(pubCtx, p) })
+		publishing.Go(func() error { return k.publish(pubCtx, p, generation) })
 	}
 	k.allReading(ctx, readers)
 	pause := time.Duration(round%16) * 130 * time.Microsecond
@@ -170,8 +171,8 @@ func (k *killing) allReading(ctx context.Context, readers int) {
 	}
 }
 
-// publish publishes one update after the other until the hub is gone.
-func (k *killing) publish(ctx context.Context, publisher int) error {
+// publish publishes one update after the other until the hub of this generation is gone.
+func (k *killing) publish(ctx context.Context, publisher, generation int) error {
 	for {
 		u := k.ledger.send(publisher, k.next[publisher])
 		k.next[publisher]++
@@ -190,8 +191,10 @@ func (k *killing) publish(ctx context.Context, publisher int) error {
 		acknowledged := err == nil && resp.StatusCode == http.StatusOK
 		k.ledger.end(u, acknowledged)
 		switch {
+		case err != nil && ctx.Err() == nil && k.gate.isOpen(generation):
+			return fmt.Errorf("publish of %s to a hub that was not killed: %w", u.id, err)
 		case err != nil:
-			return nil //nolint:nilerr // the hub is gone, as it should be
+			return nil //nolint:nilerr // the hub was killed, or whoever ended ctx says why
 		case !acknowledged:
 			return fmt.Errorf("publish = %d %s", resp.StatusCode, body)
 		case body != u.id:

@@ -19,11 +19,26 @@ type gate struct {
 
 func newGate() *gate { return &gate{ch: make(chan struct{})} }
 
-func (g *gate) open() {
+// open begins a generation, and gives it.
+func (g *gate) open() (generation int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.generation++
 	close(g.ch)
+	return g.generation
+}
+
+// isOpen says whether the hub of a generation runs. The gate is shut before that hub is killed, so what fails while it is open is
+// the hub's fault.
+func (g *gate) isOpen(generation int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.ch:
+		return g.generation == generation
+	default:
+		return false
+	}
 }
 
 func (g *gate) shut() {
@@ -67,7 +82,7 @@ func (r *reader) run(ctx context.Context, c *http.Client, hub string, g *gate) e
 		if err != nil {
 			return fmt.Errorf("%s has read %d updates and waits for more: %w", r.name, len(r.seen), err)
 		}
-		done, err := r.read(ctx, c, hub, generation)
+		done, err := r.read(ctx, c, hub, g, generation)
 		if done || err != nil {
 			return err
 		}
@@ -78,7 +93,7 @@ func (r *reader) run(ctx context.Context, c *http.Client, hub string, g *gate) e
 var errLoss = errors.New("the hub did not know the reader's cursor")
 
 // read reads one stream to its end, and says whether the last update has come. That the hub went away is no error.
-func (r *reader) read(ctx context.Context, c *http.Client, hub string, generation int) (done bool, err error) {
+func (r *reader) read(ctx context.Context, c *http.Client, hub string, g *gate, generation int) (done bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, hub+"?"+r.query, http.NoBody)
 	if err != nil {
 		return false, err
@@ -89,6 +104,9 @@ func (r *reader) read(ctx context.Context, c *http.Client, hub string, generatio
 	}
 	resp, err := c.Do(req)
 	if err != nil {
+		if ctx.Err() == nil && g.isOpen(generation) {
+			return false, fmt.Errorf("%s has no answer from a hub that was not killed: %w", r.name, err)
+		}
 		return false, nil // the hub is gone; the gate says when it is back
 	}
 	defer func() { _ = resp.Body.Close() }()

@@ -293,7 +293,7 @@ func TestDev_ephemeralKeepsNothing(t *testing.T) {
 		d := harness.StartDev(t, kept)
 		d.Stop()
 		_, stderr, code := harness.Command(t, "", "hub", "dev", "--ephemeral", "--data", kept)
-		if code == 0 || !strings.Contains(stderr, "already holds data") {
+		if code != 1 || !strings.Contains(stderr, "already holds data") {
 			t.Errorf("exit %d, %s", code, stderr)
 		}
 	})
@@ -313,10 +313,10 @@ func TestDev_namesTheFlagOfABusyPort(t *testing.T) {
 			t.Errorf("exit %d, want the flag %s in %q", code, flag, stderr)
 		}
 	}
-	if _, stderr, code := harness.Command(t, "", "hub", "dev", "--data", d.Data); code == 0 || !strings.Contains(stderr, "in use by another process") || !strings.Contains(stderr, "--data another folder") {
+	if _, stderr, code := harness.Command(t, "", "hub", "dev", "--data", d.Data); code != 1 || !strings.Contains(stderr, "in use by another process") || !strings.Contains(stderr, "--data another folder") {
 		t.Errorf("a second server on the folder: exit %d, %s", code, stderr)
 	}
-	if _, stderr, code := harness.Command(t, "", "hub", "dev", "--ephemeral", "--listen", "0.0.0.0:1234"); code == 0 || !strings.Contains(stderr, "loopback") {
+	if _, stderr, code := harness.Command(t, "", "hub", "dev", "--ephemeral", "--listen", "0.0.0.0:1234"); code != 2 || !strings.Contains(stderr, "loopback") {
 		t.Errorf("a public address: exit %d, %s", code, stderr)
 	}
 }

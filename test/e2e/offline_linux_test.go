@@ -4,7 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,25 +16,20 @@ import (
 )
 
 // TestMakeRun_offline is the first thing a new user does, on a machine whose modules are downloaded and whose network is gone:
-// a clean clone, 'make run', and each printed line pasted into another terminal.
+// a copy of the sources, 'make run', and each printed line pasted into another terminal.
 func TestMakeRun_offline(t *testing.T) {
 	for _, name := range []string{"git", "make", "curl", "unshare", "nsenter", "ip"} {
 		needs.Program(t, name)
 	}
-	if out, err := exec.CommandContext(t.Context(), "unshare", "-n", "true").CombinedOutput(); err != nil {
-		t.Skipf("needs the right to make a network namespace: %s", out)
+	namespaces, enter := needs.Namespaces(t, "-n"), []string{"-n"}
+	if namespaces[0] == "-r" {
+		enter = []string{"-U", "--preserve-credentials", "-n"}
 	}
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	clone := filepath.Join(t.TempDir(), "clone")
-	if out, err := exec.CommandContext(t.Context(), "git", "clone", "-q", "--no-hardlinks", root, clone).CombinedOutput(); err != nil {
-		t.Skipf("needs a git checkout: %s", out)
-	}
+	project := t.TempDir()
+	copySources(t, project)
 	out := harness.NewBuffer()
-	cmd := exec.Command("unshare", "-n", "sh", "-c", "ip link set lo up && exec make run")
-	cmd.Dir = clone
+	cmd := exec.Command("unshare", append(namespaces, "sh", "-c", "ip link set lo up && exec make run")...)
+	cmd.Dir = project
 	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly -trimpath", "GOTOOLCHAIN=local")
 	w := secretwatch.Output(t, "make-run", out)
 	cmd.Stdout, cmd.Stderr = w, w
@@ -56,12 +51,12 @@ func TestMakeRun_offline(t *testing.T) {
 	}
 	lines := printed(out.String())
 	inside := func(ctx context.Context, line string) *exec.Cmd {
-		c := exec.CommandContext(ctx, "nsenter", "-t", strconv.Itoa(cmd.Process.Pid), "-n", "sh", "-c", "exec "+line)
+		c := exec.CommandContext(ctx, "nsenter", append(slices.Clone(enter), "-t", strconv.Itoa(cmd.Process.Pid), "sh", "-c", "exec "+line)...)
 		c.Dir = t.TempDir()
 		return c
 	}
 	for _, with := range []string{"curl", "hub"} {
-		if !strings.Contains(lines["publish with "+with], clone) {
+		if !strings.Contains(lines["publish with "+with], project) {
 			t.Errorf("the line has no absolute path: %s", lines["publish with "+with])
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)

@@ -19,11 +19,14 @@ import (
 func copySources(t *testing.T, to string) {
 	t.Helper()
 	root := filepath.Join("..", "..")
+	needs.Checkout(t, root)
 	cmd := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	cmd.Dir = root
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Skipf("needs a git checkout: %v", err)
+		t.Fatalf("git ls-files: %v: %s", err, stderr.String())
 	}
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
 		raw, err := os.ReadFile(filepath.Join(root, name))
@@ -66,13 +69,7 @@ func TestTour(t *testing.T) {
 	for _, name := range []string{"bash", "curl", "git", "make", "unshare", "ip"} {
 		needs.Program(t, name)
 	}
-	namespaces := []string{"-n", "-p", "--fork", "--kill-child"}
-	if out, err := exec.CommandContext(t.Context(), "unshare", append(namespaces, "true")...).CombinedOutput(); err != nil {
-		namespaces = append([]string{"-r"}, namespaces...)
-		if exec.CommandContext(t.Context(), "unshare", append(namespaces, "true")...).Run() != nil {
-			t.Skipf("needs the right to make namespaces: %s", bytes.TrimSpace(out))
-		}
-	}
+	namespaces := needs.Namespaces(t, "-n", "-p", "--fork", "--kill-child")
 	blocks := readTour(t)
 	top := t.TempDir()
 	home, project := filepath.Join(top, "home"), filepath.Join(top, "home", "cinnabar")

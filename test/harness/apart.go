@@ -93,15 +93,7 @@ func WriteKey(tb testing.TB, dir, name string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	public, err := key.Public()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	publicJWK, err := public.PublicJWK()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	keySet, err := json.Marshal(map[string][]json.RawMessage{"keys": {publicJWK}})
+	keySet, err := key.PublicJWKSet()
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func Roots(tb testing.TB, caFile string) *x509.CertPool {
 // cookies, follows no redirect, and tells the checker of the secrets it sees.
 func Client(tb testing.TB, caFile string) *http.Client {
 	tb.Helper()
-	base := &http.Transport{ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64}
+	base := &http.Transport{ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64, ResponseHeaderTimeout: Patience}
 	if caFile != "" {
 		base.TLSClientConfig = &tls.Config{RootCAs: Roots(tb, caFile), MinVersion: tls.VersionTLS12}
 	}
@@ -68,8 +68,11 @@ func Do(tb testing.TB, c *http.Client, method, target string, form url.Values, h
 	return resp, body
 }
 
-// Try is Do for other goroutines than the test's, and for requests that may fail.
+// Try is Do for other goroutines than the test's, and for requests that may fail. It waits for the whole answer no longer than
+// Patience.
 func Try(ctx context.Context, c *http.Client, method, target string, form url.Values, header http.Header) (*http.Response, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
 	var body io.Reader = http.NoBody
 	if form != nil {
 		body = strings.NewReader(form.Encode())
@@ -109,6 +112,7 @@ func Subscribe(tb testing.TB, c *http.Client, target string, header http.Header)
 	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())
 	tb.Cleanup(cancel)
+	late := time.AfterFunc(Patience, cancel) // until the stream is open
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
 	if err != nil {
 		tb.Fatal(err)
@@ -122,6 +126,9 @@ func Subscribe(tb testing.TB, c *http.Client, target string, header http.Header)
 	if resp.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(resp.Body)
 		tb.Fatalf("subscribe = %d %s", resp.StatusCode, body)
+	}
+	if !late.Stop() {
+		tb.Fatal("the stream did not open in time")
 	}
 	go func() {
 		defer close(s.Events)
@@ -144,16 +151,22 @@ func Subscribe(tb testing.TB, c *http.Client, target string, header http.Header)
 // Next waits for an event and gives its data.
 func (s *Stream) Next(tb testing.TB) string {
 	tb.Helper()
+	return s.NextEvent(tb).Data
+}
+
+// NextEvent waits for an event.
+func (s *Stream) NextEvent(tb testing.TB) Event {
+	tb.Helper()
 	select {
 	case e, ok := <-s.Events:
 		if !ok {
 			tb.Fatal("the stream has ended")
 		}
-		return e.Data
+		return e
 	case <-time.After(Patience):
 		tb.Fatal("no event came")
 	}
-	return ""
+	return Event{}
 }
 
 // End waits until the server has ended the stream, and says when it had; events that come before are dropped.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -134,23 +135,29 @@ func (p *Process) WaitFor(text string) {
 // a token, which is its purpose.
 func Command(tb testing.TB, stdin, name string, args ...string) (stdout, stderr string, code int) {
 	tb.Helper()
-	return finish(tb, stdin, name, exec.Command(Program(name), args...))
+	return finish(tb, stdin, name, exec.Command(Program(name), args...), Patience)
 }
 
-// finish runs a command to its end, in an empty folder.
-func finish(tb testing.TB, stdin, name string, cmd *exec.Cmd) (stdout, stderr string, code int) {
+// finish runs a command to its end, in an empty folder. One that does not end in time fails the test: that it was killed must not
+// pass for its own refusal.
+func finish(tb testing.TB, stdin, name string, cmd *exec.Cmd, patience time.Duration) (stdout, stderr string, code int) {
 	tb.Helper()
 	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Dir = tb.TempDir()
 	var out, errOut bytes.Buffer
 	cmd.Stdout = &out
 	cmd.Stderr = secretwatch.Output(tb, name, &errOut)
+	cmd.WaitDelay = 5 * time.Second // a child of it may hold its outputs
 	if err := cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
-	late := time.AfterFunc(Patience, func() { _ = cmd.Process.Kill() })
-	defer late.Stop()
+	var late atomic.Bool
+	timer := time.AfterFunc(patience, func() { late.Store(true); _ = cmd.Process.Kill() })
+	defer timer.Stop()
 	err := cmd.Wait()
+	if late.Load() {
+		tb.Fatalf("%s did not end within %v", name, patience)
+	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		tb.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cinnabar-hub/cinnabar/test/needs"
 )
@@ -26,21 +27,29 @@ type SmallDisk struct {
 func NewSmallDisk(tb testing.TB, bytes int) *SmallDisk {
 	tb.Helper()
 	unshare, nsenter := needs.Program(tb, "unshare"), needs.Program(tb, "nsenter")
-	flags, enter := []string{"-m"}, []string{nsenter, "-m"}
-	if out, err := exec.CommandContext(tb.Context(), unshare, "-m", "true").CombinedOutput(); err != nil {
-		flags, enter = []string{"-r", "-m"}, []string{nsenter, "-U", "--preserve-credentials", "-m"}
-		if exec.CommandContext(tb.Context(), unshare, "-r", "-m", "true").Run() != nil {
-			tb.Skipf("needs the right to make a mount namespace: %s", out)
-		}
+	flags, enter := needs.Namespaces(tb, "-m"), []string{nsenter, "-m"}
+	if flags[0] == "-r" {
+		enter = []string{nsenter, "-U", "--preserve-credentials", "-m"}
 	}
 	d := &SmallDisk{Path: filepath.Join(tb.TempDir(), "disk")}
 	if err := os.Mkdir(d.Path, 0o700); err != nil {
 		tb.Fatal(err)
 	}
-	script := fmt.Sprintf(`mount -t tmpfs -o size=%d,mode=0700 tmpfs "$1" && echo mounted && exec sleep infinity`, bytes)
-	holder := Run(tb, "small disk", exec.Command(unshare, append(flags, "sh", "-c", script, "sh", d.Path)...))
+	script := fmt.Sprintf(`mount -t tmpfs -o size=%d,mode=0700 tmpfs "$1" && echo mounted && exec cat`, bytes)
+	cmd := exec.Command(unshare, append(flags, "sh", "-c", script, "sh", d.Path)...)
+	hold, err := cmd.StdinPipe() // its end is that of the holder, even when nobody is left to stop it
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = hold.Close() })
+	holder := Run(tb, "small disk", cmd)
 	if !holder.Out.WaitFor("mounted", Patience) {
-		tb.Skipf("needs the right to mount a file system: %s", holder.Out)
+		select {
+		case <-holder.Done:
+			tb.Skipf("needs the right to mount a file system: %s", holder.Out)
+		case <-time.After(time.Second):
+			tb.Fatalf("mounting a file system did not end within %v: %s", Patience, holder.Out)
+		}
 	}
 	pid := strconv.Itoa(holder.Cmd.Process.Pid)
 	d.enter = append(enter, "-t", pid)
@@ -57,7 +66,7 @@ func (d *SmallDisk) Start(tb testing.TB, name string, args ...string) *Process {
 // Command runs one of our programs where it sees the disk, to its end.
 func (d *SmallDisk) Command(tb testing.TB, stdin, name string, args ...string) (stdout, stderr string, code int) {
 	tb.Helper()
-	return finish(tb, stdin, name, d.command(name, args...))
+	return finish(tb, stdin, name, d.command(name, args...), Patience)
 }
 
 func (d *SmallDisk) command(name string, args ...string) *exec.Cmd {

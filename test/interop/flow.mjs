@@ -5,9 +5,9 @@ import * as oauth from 'oauth4webapi'
 import { appendFileSync, readFileSync } from 'node:fs'
 import { Person } from './pages.mjs'
 
-// What a failure says must hold no secret: its message and place do not, its cause may.
+// What a failure says must hold no secret: its message and place do not, its cause may, but for the code of that.
 process.on('uncaughtException', (error) => {
-  console.error(error.code ?? '', error.error ?? '', error.stack)
+  console.error(error.code ?? '', error.error ?? '', error.cause?.code ?? '', error.stack)
   process.exit(1)
 })
 

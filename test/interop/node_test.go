@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -13,9 +14,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cinnabar-hub/cinnabar/internal/devcert"
 	"github.com/cinnabar-hub/cinnabar/test/harness"
 	"github.com/cinnabar-hub/cinnabar/test/needs"
 	"github.com/cinnabar-hub/cinnabar/test/secretwatch"
@@ -50,6 +53,32 @@ func nodeEnvironment(caFile string) []string {
 	return append(env, "NODE_EXTRA_CA_CERTS="+caFile)
 }
 
+// flow runs flow.mjs with an application of a method, trusting an authority.
+func (s *site) flow(t *testing.T, node, method, caFile string) (stdout, stderr string, err error) {
+	t.Helper()
+	worker := method
+	if !strings.HasPrefix(worker, "client_secret_") {
+		worker = "client_secret_basic"
+	}
+	input, err := json.Marshal(map[string]any{
+		"hub": s.Hub(), "topic": topic, "redirect_uri": harness.Callback,
+		"user": map[string]string{"name": "alice", "password": s.password},
+		"app":  s.nodeClient(t, "app", method), "worker": s.nodeClient(t, "worker", worker),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
+	defer cancel()
+	var out, errOut bytes.Buffer
+	cmd := exec.CommandContext(ctx, node, "flow.mjs")
+	cmd.Env = nodeEnvironment(caFile)
+	cmd.Stdin = bytes.NewReader(input)
+	cmd.Stdout, cmd.Stderr = secretwatch.Output(t, "node", &out), secretwatch.Output(t, "node", &errOut)
+	err = cmd.Run()
+	return out.String(), errOut.String(), err
+}
+
 // TestOAuth4WebAPI is an application for people and a worker, both with oauth4webapi: from the hub's first refusal over login,
 // an update, refresh and revocation to its last refusal.
 func TestOAuth4WebAPI(t *testing.T) {
@@ -57,37 +86,29 @@ func TestOAuth4WebAPI(t *testing.T) {
 	s := startSite(t)
 	for _, method := range authMethods() {
 		t.Run(method, func(t *testing.T) {
-			worker := method
-			if !strings.HasPrefix(worker, "client_secret_") {
-				worker = "client_secret_basic"
-			}
-			input, err := json.Marshal(map[string]any{
-				"hub": s.Hub(), "topic": topic, "redirect_uri": harness.Callback,
-				"user": map[string]string{"name": "alice", "password": s.password},
-				"app":  s.nodeClient(t, "app", method), "worker": s.nodeClient(t, "worker", worker),
-			})
+			stdout, stderr, err := s.flow(t, node, method, harness.CAFile(s.Data))
 			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
-			defer cancel()
-			var out bytes.Buffer
-			cmd := exec.CommandContext(ctx, node, "flow.mjs")
-			cmd.Env = nodeEnvironment(harness.CAFile(s.Data))
-			cmd.Stdin = bytes.NewReader(input)
-			w := secretwatch.Output(t, "node", &out)
-			cmd.Stdout, cmd.Stderr = w, w
-			if err := cmd.Run(); err != nil {
-				t.Fatalf("%v\n%s", err, out.String())
+				t.Fatalf("%v\n%s%s", err, stdout, stderr)
 			}
 			want := []string{
 				"challenge", "metadata", "pushed", "consent", "token", "client credentials", "event", "refresh", "revoked", "access token revoked",
 			}
-			if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(out.String()), "\n")); diff != "" {
+			if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(stdout+stderr), "\n")); diff != "" {
 				t.Errorf("steps (-want +got):\n%s", diff)
 			}
 		})
 	}
+	t.Run("another authority", func(t *testing.T) {
+		other := t.TempDir()
+		if _, _, err := devcert.Certificate(filepath.Dir(harness.CAFile(other)), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		stdout, stderr, err := s.flow(t, node, "none", harness.CAFile(other))
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(stderr, "UNABLE_TO_VERIFY_LEAF_SIGNATURE") || stdout != "" {
+			t.Errorf("%v, want a certificate error and no step:\n%s%s", err, stdout, stderr)
+		}
+	})
 }
 
 // TestLibraryIsUnchanged compares every installed file with the checksums of the published archive, and the lock with the archive

@@ -4,11 +4,16 @@
 package needs
 
 import (
+	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -21,6 +26,35 @@ func Program(tb testing.TB, name string) string {
 		tb.Skipf("needs %s, which is not on this machine", name)
 	}
 	return path
+}
+
+// Namespaces gives the flags of unshare that make these namespaces: the given ones, or with -r before them where only a user
+// namespace gives the right.
+func Namespaces(tb testing.TB, flags ...string) []string {
+	tb.Helper()
+	unshare := Program(tb, "unshare")
+	if exec.CommandContext(tb.Context(), unshare, append(slices.Clone(flags), "true")...).Run() == nil {
+		return flags
+	}
+	flags = append([]string{"-r"}, flags...)
+	if out, err := exec.CommandContext(tb.Context(), unshare, append(slices.Clone(flags), "true")...).CombinedOutput(); err != nil {
+		tb.Skipf("needs the right to make namespaces: unshare %s: %v: %s", strings.Join(flags, " "), err, bytes.TrimSpace(out))
+	}
+	return flags
+}
+
+// Checkout leaves a test out that asks git about the project, where the sources at root came without their repository. Whatever
+// else git has to complain about is a failure.
+func Checkout(tb testing.TB, root string) {
+	tb.Helper()
+	if _, err := os.Stat(filepath.Join(root, ".git")); errors.Is(err, fs.ErrNotExist) {
+		tb.Skip("needs a git checkout")
+	}
+	cmd := exec.CommandContext(tb.Context(), Program(tb, "git"), "rev-parse", "--git-dir")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("git rev-parse: %v: %s", err, out)
+	}
 }
 
 // NodePackage gives the path of node, for a test that uses a package of the npm project in a folder.

@@ -35,15 +35,7 @@ func (c *Core) Broker(clientID string) (Broker, error) {
 	if b.ClientKey, err = key.PrivateJWK(); err != nil {
 		return b, fmt.Errorf("encode the broker's key: %w", err)
 	}
-	public, err := key.Public()
-	if err != nil {
-		return b, fmt.Errorf("encode the broker's key: %w", err)
-	}
-	jwk, err := public.PublicJWK()
-	if err != nil {
-		return b, fmt.Errorf("encode the broker's key: %w", err)
-	}
-	if b.KeySet, err = json.Marshal(map[string][]json.RawMessage{"keys": {jwk}}); err != nil {
+	if b.KeySet, err = key.PublicJWKSet(); err != nil {
 		return b, fmt.Errorf("encode the broker's key set: %w", err)
 	}
 	for _, purpose := range []string{"session cookie authentication", "session cookie encryption"} {

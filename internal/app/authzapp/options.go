@@ -91,7 +91,7 @@ func staticClient(c config.Client) (store.Client, error) {
 			return store.Client{}, fmt.Errorf("client %s: the secret in %s has %d bytes, and %d are needed at least; make one with: openssl rand -hex 32",
 				c.ID, c.SecretFile, len(secret), minSecretBytes)
 		}
-		out.SecretHash = as.HashSecret(string(secret))
+		out.SecretHash = as.HashClientSecret(string(secret))
 	}
 	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/cinnabar-hub/cinnabar/internal/app/authzapp"
 	"github.com/cinnabar-hub/cinnabar/internal/as/store"
 	"github.com/cinnabar-hub/cinnabar/internal/clientassertion"
 	"github.com/cinnabar-hub/cinnabar/internal/config"
@@ -62,11 +63,7 @@ func (r *revocations) revoked(t revocation.Token) bool {
 }
 
 // Revoked implements token.Revocations.
-func (r *revocations) Revoked(c *token.Claims) bool {
-	return r.revoked(revocation.Token{
-		Issuer: c.Issuer, ID: c.ID, GrantID: c.GrantID, SessionID: c.SessionID, Subject: c.Subject, ClientID: c.ClientID, IssuedAt: c.IssuedAt,
-	})
-}
+func (r *revocations) Revoked(c *token.Claims) bool { return r.revoked(authzapp.TokenOf(c)) }
 
 // revokedPrincipal judges the reader of a stream.
 func (r *revocations) revokedPrincipal(p *hub.Principal) bool { return r.revoked(tokenOf(p)) }
@@ -79,26 +76,8 @@ func tokenOf(p *hub.Principal) revocation.Token {
 
 // FollowStore has the tokens of issuers judged by the revocation log of their store in the same process. It is as Follow.
 func (e *Engine) FollowStore(ctx context.Context, s store.Journal, issuers ...string) (*revocation.List, error) {
-	list, _, err := e.Follow(ctx, Following{Source: logOf{s}, Issuers: issuers})
+	list, _, err := e.Follow(ctx, Following{Source: authzapp.RevocationLog(s), Issuers: issuers})
 	return list, err
-}
-
-// logOf lets a list follow the revocation log of a store in the same process.
-type logOf struct{ store store.Journal }
-
-// Since implements revocation.Source.
-func (l logOf) Since(ctx context.Context, seq int64, limit int) ([]revocation.Entry, error) {
-	entries, err := l.store.RevocationsSince(ctx, seq, limit)
-	if err != nil {
-		return nil, fmt.Errorf("read revocation log: %w", err)
-	}
-	out := make([]revocation.Entry, 0, len(entries))
-	for _, e := range entries {
-		out = append(out, revocation.Entry{
-			Seq: e.Seq, Issuer: e.Issuer, Kind: string(e.Kind), Value: e.Value, IssuedBefore: e.IssuedBefore, Until: e.Until,
-		})
-	}
-	return out, nil
 }
 
 // remote is an authorization server elsewhere whose revocations the hub follows.

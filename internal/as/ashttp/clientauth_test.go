@@ -62,7 +62,7 @@ func TestClientSecrets(t *testing.T) {
 		"Basic, a prefix of it":              {form(), basic("web", clientSecret[:30]), "invalid_client", true},
 		"Basic, malformed escapes":           {form(), basic("web", "%zz"), "invalid_client", true},
 		"Basic, a malformed client":          {form(), basic("%zz", "x"), "invalid_client", true},
-		"Basic, the hash":                    {form(), basic("web", string(as.HashSecret(clientSecret))), "invalid_client", true},
+		"Basic, the hash":                    {form(), basic("web", string(as.HashClientSecret(clientSecret))), "invalid_client", true},
 		"Basic for a client of the body":     {form(), basic("post", encoded), "invalid_client", true},
 		"Basic for a client with keys":       {form(), basic("broker", encoded), "invalid_client", true},
 		"Basic for a public client":          {form(), basic("app", encoded), "invalid_client", true},
@@ -99,8 +99,8 @@ func TestClientSecrets(t *testing.T) {
 		}
 	})
 	t.Run("a machine-made secret is long, and works", func(t *testing.T) {
-		made, hash := as.NewSecret()
-		other, _ := as.NewSecret()
+		made, hash := as.NewClientSecret()
+		other, _ := as.NewClientSecret()
 		if len(made) < 43 || made == other {
 			t.Fatalf("secret of %d characters", len(made))
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 
 	"github.com/labstack/echo/v4"
 
@@ -39,7 +38,7 @@ func (h *edge) push(c echo.Context) error {
 	if !ok {
 		return err
 	}
-	if !hasCredentials(request) && !h.starts.Allow(h.clientIP(c.Request())) {
+	if !request.HasCredentials() && !h.starts.Allow(h.clientIP(c.Request())) {
 		c.Response().Header().Set("Retry-After", retryStarts)
 		return writeJSON(c, http.StatusTooManyRequests, oauthError{
 			Code: as.CodeTemporarilyUnavailable, Description: "Too many authorization requests came from this address.",
@@ -50,15 +49,6 @@ func (h *edge) push(c echo.Context) error {
 		return refuseClient(c, err)
 	}
 	return writeJSON(c, http.StatusCreated, response)
-}
-
-// hasCredentials says whether a request claims to be from a client that authenticates. If the claim is false, nothing is stored.
-func hasCredentials(r as.ClientRequest) bool {
-	if r.Basic != nil && r.Basic.Password != "" {
-		return true
-	}
-	form, err := url.ParseQuery(r.Form)
-	return err == nil && (form.Get("client_secret") != "" || form.Get("client_assertion") != "")
 }
 
 // revoke answers POST /revoke (RFC 7009 section 2).
@@ -89,9 +79,6 @@ func (h *edge) revocations(c echo.Context) error {
 
 // clientRequest reads what a client posted. When it cannot, ok is false and the answer is written.
 func (h *edge) clientRequest(c echo.Context) (request as.ClientRequest, ok bool, err error) {
-	if c.Path() != h.base+as.PathRevocations {
-		h.allowOrigin(c)
-	}
 	r := c.Request()
 	if r.URL.RawQuery != "" {
 		return request, false, malformed(c, http.StatusBadRequest, "Parameters belong into the body.")

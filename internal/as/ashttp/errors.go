@@ -124,7 +124,7 @@ func (h *edge) hint(c echo.Context, err error) string {
 	case errors.Is(err, as.ErrRequest) && c.QueryParam(as.ParamRequestURI) != "":
 		return "beside request_uri only client_id may be there: everything else belongs into the pushed request."
 	case errors.Is(err, as.ErrPushedRequest):
-		return "a request_uri is good for 90 seconds, for one sign-in, and for the client that pushed it."
+		return "a request_uri is good for " + inWords(as.PushedTTL) + ", for one sign-in, and for the client that pushed it."
 	default:
 		return ""
 	}

@@ -278,7 +278,7 @@ func TestRefresh_looksAgain(t *testing.T) {
 		"a resource that is gone":        {reload(func(o *as.Options) { o.Resources = []as.Resource{{ID: "https://new.example/hub"}} }), "invalid_grant"},
 		"a client that is gone":          {reload(func(o *as.Options) { o.Clients = o.Clients[:4] }), "invalid_client"},
 		"a client that lost the grant":   {reload(func(o *as.Options) { grantTypes(o, as.GrantAuthorizationCode) }), "unauthorized_client"},
-		"a client with another secret":   {reload(func(o *as.Options) { secretHash(o, as.HashSecret("another")) }), "invalid_client"},
+		"a client with another secret":   {reload(func(o *as.Options) { secretHash(o, as.HashClientSecret("another")) }), "invalid_client"},
 		"a revoked grant":                {func(t *testing.T, s *server) *server { t.Helper(); revokeAll(t, s); return s }, "invalid_grant"},
 		"a login session that was ended": {func(t *testing.T, s *server) *server { t.Helper(); endSession(t, s); return s }, "invalid_grant"},
 	} {
@@ -328,7 +328,7 @@ func TestRefresh_looksAgain(t *testing.T) {
 		second := s.refresh("app", first.Refresh)
 		now := s.reload(func(o *as.Options) {
 			i := slices.IndexFunc(o.Clients, func(c store.Client) bool { return c.ID == "app" })
-			o.Clients[i].AuthMethod, o.Clients[i].SecretHash = as.AuthSecretPost, as.HashSecret(clientSecret)
+			o.Clients[i].AuthMethod, o.Clients[i].SecretHash = as.AuthSecretPost, as.HashClientSecret(clientSecret)
 		})
 		secret := set("client_secret", clientSecret)
 		if r := now.refresh("app", first.Refresh, secret); r.Refresh != second.Refresh {
@@ -362,7 +362,8 @@ func revokeAll(t *testing.T, s *server) {
 
 func endSession(t *testing.T, s *server) {
 	t.Helper()
-	must(t, s.store.EndSession(t.Context(), issuer, allGrants(t, s)[0].SessionID, time.Now()))
+	_, err := s.store.EndSession(t.Context(), issuer, allGrants(t, s)[0].SessionID, time.Now())
+	must(t, err)
 }
 
 func TestSignedOut(t *testing.T) {

@@ -144,8 +144,12 @@ func TestRevoke_broker(t *testing.T) {
 			if r := s.loginIn(b, "hub"); s.verify(r.AccessToken).SessionID == sid || !s.works("hub", r.Refresh) {
 				t.Error("a new session does not work")
 			}
+			events, pokes := s.events(), s.pokes.Load()
 			if r := s.revoke("hub", pick(hub)); r.status != http.StatusOK || len(s.log()) != 1 {
 				t.Errorf("again: %+v, log %v", r, s.log())
+			}
+			if got := s.events(); !slices.Equal(got, events) || s.pokes.Load() != pokes {
+				t.Errorf("again: events %v, %d pokes", got, s.pokes.Load())
 			}
 		})
 	}
@@ -315,6 +319,17 @@ func TestRevocations(t *testing.T) {
 		t.Run("refuses "+name, func(t *testing.T) {
 			if _, r := s.page(tc.client, tc.form); r.status != tc.status || r.Error != tc.want {
 				t.Errorf("got %d %s, want %d %s", r.status, r.Error, tc.status, tc.want)
+			}
+		})
+	}
+	for name, want := range map[string]string{
+		"since": "The parameter since must be a whole number, 0 or more.",
+		"limit": "The parameter limit must be a whole number, from 1 to 1000.",
+	} {
+		t.Run("says what is right for "+name, func(t *testing.T) {
+			w := s.send("/revocations", url.Values{name: {"-1"}}, credentials("hub"))
+			if !strings.Contains(w.Body.String(), want) {
+				t.Errorf("got %s", w.Body)
 			}
 		})
 	}

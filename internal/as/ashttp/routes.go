@@ -103,7 +103,11 @@ func (h *edge) mount(e *echo.Echo) {
 		return handlers{http.MethodGet: f, http.MethodHead: f, http.MethodOptions: publicPreflight}
 	}
 	fromPages := func(f echo.HandlerFunc) handlers {
-		return handlers{http.MethodPost: f, http.MethodOptions: h.clientPreflight}
+		post := func(c echo.Context) error {
+			h.allowOrigin(c)
+			return f(c)
+		}
+		return handlers{http.MethodPost: post, http.MethodOptions: h.clientPreflight}
 	}
 	routes := map[string]handlers{
 		h.base + as.PathAuthorize: {http.MethodGet: h.authorize, http.MethodPost: h.authorizeForm},

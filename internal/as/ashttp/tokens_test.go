@@ -24,23 +24,23 @@ func withClients(o *as.Options) {
 		o.Clients,
 		store.Client{ID: "app", Name: "Renewing app", AuthMethod: as.AuthNone, RedirectURIs: []string{callback}, GrantTypes: code},
 		store.Client{
-			ID: "web", Name: "Web site", AuthMethod: as.AuthSecretBasic, SecretHash: as.HashSecret(clientSecret),
+			ID: "web", Name: "Web site", AuthMethod: as.AuthSecretBasic, SecretHash: as.HashClientSecret(clientSecret),
 			RedirectURIs: []string{callback}, GrantTypes: code, SkipConsent: true,
 		},
 		store.Client{
-			ID: "post", AuthMethod: as.AuthSecretPost, SecretHash: as.HashSecret(clientSecret),
+			ID: "post", AuthMethod: as.AuthSecretPost, SecretHash: as.HashClientSecret(clientSecret),
 			RedirectURIs: []string{callback}, GrantTypes: code, SkipConsent: true,
 		},
 		store.Client{
-			ID: "hub", Name: "Session broker", AuthMethod: as.AuthSecretBasic, SecretHash: as.HashSecret(clientSecret),
+			ID: "hub", Name: "Session broker", AuthMethod: as.AuthSecretBasic, SecretHash: as.HashClientSecret(clientSecret),
 			RedirectURIs: []string{callback}, GrantTypes: code, SkipConsent: true, Broker: true,
 		},
 		store.Client{
-			ID: "backend", AuthMethod: as.AuthSecretBasic, SecretHash: as.HashSecret(clientSecret),
+			ID: "backend", AuthMethod: as.AuthSecretBasic, SecretHash: as.HashClientSecret(clientSecret),
 			GrantTypes: []string{as.GrantClientCredentials},
 		},
 		store.Client{
-			ID: "stray", AuthMethod: as.AuthSecretBasic, SecretHash: as.HashSecret(clientSecret),
+			ID: "stray", AuthMethod: as.AuthSecretBasic, SecretHash: as.HashClientSecret(clientSecret),
 			GrantTypes: []string{as.GrantClientCredentials},
 		},
 	)

@@ -157,7 +157,7 @@ type racingStore struct {
 func (s *racingStore) CreateBrowserSession(ctx context.Context, b store.BrowserSession) error {
 	if !s.ended {
 		s.ended = true
-		if err := s.EndSession(ctx, b.Issuer, b.SessionID, time.Now()); err != nil {
+		if _, err := s.EndSession(ctx, b.Issuer, b.SessionID, time.Now()); err != nil {
 			return err
 		}
 	}

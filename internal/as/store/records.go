@@ -14,7 +14,7 @@ type Client struct {
 	JWKS         json.RawMessage // public keys of private_key_jwt clients; nil without them
 	RedirectURIs []string
 	GrantTypes   []string
-	Origins      []string  // browser origins that may call the token endpoint
+	Origins      []string  // browser origins that may call the endpoints for clients: token, par and revoke
 	SkipConsent  bool      // first party: consent is audited, not asked
 	Static       bool      // from configuration: replaced at each start, not editable by command
 	Broker       bool      // the session broker of a hub: may follow the revocation log, and ends login sessions

@@ -89,8 +89,8 @@ type Logins interface {
 	DeleteBrowserSession(ctx context.Context, idHash string) error
 	// EndSession ends the login session with this sid, in all browsers: it deletes its browser sessions, revokes its grants and
 	// appends one entry for it to the revocation log, together. Nothing is issued in it any more. Ending a session twice is harmless
-	// and appends nothing; one that was never seen is ended too.
-	EndSession(ctx context.Context, issuer, sessionID string, at time.Time) error
+	// and appends nothing; one that was never seen is ended too. It returns whether the session ended now, not before.
+	EndSession(ctx context.Context, issuer, sessionID string, at time.Time) (ended bool, err error)
 	// EndBrowserSessions signs an account out everywhere, as after a change of password: it deletes its browser sessions, revokes its
 	// grants and appends an entry for it to the revocation log for every issuer that has keys, together. Nothing is issued in those
 	// sessions any more. It returns how many browser sessions there were.

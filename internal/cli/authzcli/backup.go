@@ -25,9 +25,6 @@ const (
 	backupSecret   = "authz.secret"
 )
 
-// maxSecretFileBytes bounds what is copied as a secret file; one has about 60.
-const maxSecretFileBytes = 4096
-
 // backedUp is what is shown of a backup.
 type backedUp struct {
 	Database   string `json:"database"`
@@ -111,7 +108,7 @@ func (o *backupOptions) copy(ctx context.Context, d *desk, dir string) (b backed
 	}()
 	b.Database = filepath.Join(dir, backupDatabase)
 	if o.secret {
-		secret, err := readSecretFile(string(d.conf.Store.SecretFile))
+		secret, err := os.ReadFile(string(d.conf.Store.SecretFile)) // opening the store has checked it
 		if err != nil {
 			return b, fmt.Errorf("copy secret file: %w", err)
 		}
@@ -129,15 +126,4 @@ func (o *backupOptions) copy(ctx context.Context, d *desk, dir string) (b backed
 	b.Bytes = info.Size()
 	files.keep()
 	return b, nil
-}
-
-func readSecretFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxSecretFileBytes {
-		return nil, fmt.Errorf("%s is no secret file: it has %d bytes", path, info.Size())
-	}
-	return os.ReadFile(path) //nolint:gosec // the configuration names it
 }

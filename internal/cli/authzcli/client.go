@@ -93,12 +93,6 @@ func printClients(env cli.Env, clients []store.Client, asJSON bool) error {
 	return printTable(env.Stdout, []string{"ID", "AUTHENTICATION", "GRANT TYPES", "FROM", "NAME"}, rows)
 }
 
-// deleted is what a command says of what it deleted.
-type deleted struct {
-	Kind string `json:"kind"`
-	ID   string `json:"id"`
-}
-
 func clientDeleteCommand(env cli.Env) *cobra.Command {
 	p := &place{}
 	var asJSON bool
@@ -115,7 +109,7 @@ func clientDeleteCommand(env cli.Env) *cobra.Command {
 		},
 	}
 	p.flags(c)
-	cli.JSONFlag(c, &asJSON, "an object with", deleted{})
+	cli.JSONFlag(c, &asJSON, "an object with", outcome{})
 	return c
 }
 
@@ -129,11 +123,7 @@ func (d *desk) deleteClient(ctx context.Context, env cli.Env, id string, asJSON 
 	case err != nil:
 		return err
 	}
-	if asJSON {
-		return cli.PrintJSON(env.Stdout, deleted{"client", id})
-	}
-	_, err = fmt.Fprintf(env.Stdout, "deleted client %s\n", id)
-	return err
+	return outcome{"client", id}.print(env, "deleted", asJSON)
 }
 
 // configured says whether the configuration has a client with this id, whether or not a server has read it yet.

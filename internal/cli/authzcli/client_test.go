@@ -54,7 +54,7 @@ func TestClientCreate_secret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.AuthMethod != as.AuthSecretBasic || !bytes.Equal(c.SecretHash, as.HashSecret(secret)) || c.Static || c.Name != "worker" || c.CreatedAt.IsZero() {
+	if c.AuthMethod != as.AuthSecretBasic || !bytes.Equal(c.SecretHash, as.HashClientSecret(secret)) || c.Static || c.Name != "worker" || c.CreatedAt.IsZero() {
 		t.Errorf("the server has %+v, want a client with the hash of the secret", c)
 	}
 	for _, args := range [][]string{{"client", "list"}, {"client", "list", "--json"}} {

@@ -80,7 +80,7 @@ func clientCreateCommand(env cli.Env) *cobra.Command {
 	f.StringSliceVar(&o.grantTypes, "grant-type", nil, "`TYPE` of grant it may use: authorization_code, refresh_token, client_credentials; may repeat\n"+
 		"(default: authorization_code and refresh_token)")
 	f.StringArrayVar(&o.redirectURIs, "redirect-uri", nil, "`URI` that codes may be sent to; may repeat")
-	f.StringArrayVar(&o.origins, "origin", nil, "`ORIGIN` of pages that may call the token endpoint besides those of its redirect URIs; may repeat")
+	f.StringArrayVar(&o.origins, "origin", nil, "`ORIGIN` of pages that may call the endpoints for clients (token, par, revoke) besides those of its redirect URIs; may repeat")
 	f.BoolVar(&o.skipConsent, "skip-consent", false, "a first-party client: consent is recorded, not asked")
 	f.StringVar(&o.jwksFile, "jwks-file", "", "`FILE` with its public keys, a JSON Web Key Set")
 	f.StringVar(&o.keyFile, "key-file", "", "make its key pair, and write the private key (JWK) to the new `FILE`")
@@ -194,7 +194,7 @@ func (o *clientCreateOptions) create(ctx context.Context, env cli.Env, d *desk, 
 	}()
 	switch c.AuthMethod {
 	case as.AuthSecretBasic, as.AuthSecretPost:
-		made.Secret, c.SecretHash = as.NewSecret()
+		made.Secret, c.SecretHash = as.NewClientSecret()
 	case as.AuthPrivateKeyJWT:
 		if c.JWKS, made.KeyFile, err = o.keys(&files); err != nil {
 			return err

@@ -163,20 +163,6 @@ func (d *desk) usernames(ctx context.Context) (map[string]string, error) {
 	return names, nil
 }
 
-// revoked is what a command says of what it revoked.
-type revoked struct {
-	Kind string `json:"kind"`
-	ID   string `json:"id"`
-}
-
-func (r revoked) print(env cli.Env, asJSON bool) error {
-	if asJSON {
-		return cli.PrintJSON(env.Stdout, r)
-	}
-	_, err := fmt.Fprintf(env.Stdout, "revoked %s %s\n", r.Kind, r.ID)
-	return err
-}
-
 func grantRevokeCommand(env cli.Env) *cobra.Command {
 	p := &place{}
 	var asJSON bool
@@ -195,11 +181,11 @@ func grantRevokeCommand(env cli.Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return revoked{"grant", args[0]}.print(env, asJSON)
+				return outcome{"grant", args[0]}.print(env, "revoked", asJSON)
 			})
 		},
 	}
 	p.flags(c)
-	cli.JSONFlag(c, &asJSON, "an object with", revoked{})
+	cli.JSONFlag(c, &asJSON, "an object with", outcome{})
 	return c
 }

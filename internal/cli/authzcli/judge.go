@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cinnabar-hub/cinnabar/internal/app/authzapp"
 	"github.com/cinnabar-hub/cinnabar/internal/as"
-	"github.com/cinnabar-hub/cinnabar/internal/as/store"
 	"github.com/cinnabar-hub/cinnabar/internal/cli"
 	"github.com/cinnabar-hub/cinnabar/internal/rar"
 	"github.com/cinnabar-hub/cinnabar/internal/revocation"
@@ -63,7 +63,7 @@ func (d *desk) verifier(ctx context.Context, resource as.Resource) (*token.Verif
 	if err != nil {
 		return nil, nil, err
 	}
-	list, err := revocations(ctx, logOf{d.core.Store})
+	list, err := revocations(ctx, authzapp.RevocationLog(d.core.Store))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,9 +94,9 @@ func revocations(ctx context.Context, source revocation.Source) (*revocation.Lis
 func (d *desk) revokedBy(ctx context.Context, claims *token.Claims) (*revocationView, error) {
 	const page = 1000
 	for seq := int64(0); ; {
-		entries, err := logOf{d.core.Store}.Since(ctx, seq, page)
+		entries, err := authzapp.RevocationLog(d.core.Store).Since(ctx, seq, page)
 		if err != nil {
-			return nil, fmt.Errorf("read revocations: %w", err)
+			return nil, err
 		}
 		for _, e := range entries {
 			seq = e.Seq
@@ -128,33 +128,11 @@ func (o oneEntry) Since(_ context.Context, seq int64, _ int) ([]revocation.Entry
 	return []revocation.Entry{revocation.Entry(o)}, nil
 }
 
-// logOf reads the revocation log of a store.
-type logOf struct{ store store.Journal }
-
-// Since implements revocation.Source.
-func (l logOf) Since(ctx context.Context, seq int64, limit int) ([]revocation.Entry, error) {
-	entries, err := l.store.RevocationsSince(ctx, seq, limit)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]revocation.Entry, 0, len(entries))
-	for _, e := range entries {
-		out = append(out, revocation.Entry{
-			Seq: e.Seq, Issuer: e.Issuer, Kind: string(e.Kind), Value: e.Value, IssuedBefore: e.IssuedBefore, Until: e.Until,
-		})
-	}
-	return out, nil
-}
-
 // revokedBy lets the verifier ask the list.
 type revokedBy struct{ list *revocation.List }
 
 // Revoked implements token.Revocations.
-func (r revokedBy) Revoked(c *token.Claims) bool {
-	return r.list.Revoked(revocation.Token{
-		Issuer: c.Issuer, ID: c.ID, GrantID: c.GrantID, SessionID: c.SessionID, Subject: c.Subject, ClientID: c.ClientID, IssuedAt: c.IssuedAt,
-	})
-}
+func (r revokedBy) Revoked(c *token.Claims) bool { return r.list.Revoked(authzapp.TokenOf(c)) }
 
 // judge asks the verifier about a token, and its grants about topics. An empty action at the verifier is no endpoint in particular; about
 // topics it stands for both.

@@ -58,26 +58,22 @@ func serveCommand(env cli.Env) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&path, "config", "", "configuration `FILE`; without it the environment alone")
-	must(c.MarkFlagFilename("config", "yaml", "yml"))
+	cli.ConfigFlag(c, &path, cli.ConfigUsage)
 	return c
 }
 
 func configCommand(env cli.Env) *cobra.Command {
 	return cli.ConfigCommand(env, cli.ConfigVerbs{
-		Load: func(s config.Source) (check func() error, show func() (string, error), err error) {
+		Load: func(s config.Source) (cli.LoadedConfig, error) {
 			l, err := config.LoadAuthz(s)
 			if err != nil {
-				return nil, nil, err
+				return cli.LoadedConfig{}, err
 			}
-			return func() error { return authzapp.Check(l.Value, cli.Quiet()) }, func() (string, error) { return config.Print(l) }, nil
-		},
-		JSON: func(s config.Source) (string, error) {
-			l, err := config.LoadAuthz(s)
-			if err != nil {
-				return "", err
-			}
-			return config.PrintJSON(l)
+			return cli.LoadedConfig{
+				Check: func() error { return authzapp.Check(l.Value, cli.Quiet()) },
+				YAML:  func() (string, error) { return config.Print(l) },
+				JSON:  func() (string, error) { return config.PrintJSON(l) },
+			}, nil
 		},
 		Reference: config.ReferenceAuthz,
 	})

@@ -63,15 +63,7 @@ func (n *newFiles) keyPair(path string) (set json.RawMessage, absolute string, e
 	if err != nil {
 		return nil, "", err
 	}
-	public, err := key.Public()
-	if err != nil {
-		return nil, "", err
-	}
-	member, err := public.PublicJWK()
-	if err != nil {
-		return nil, "", err
-	}
-	if set, err = json.Marshal(map[string][]json.RawMessage{"keys": {member}}); err != nil {
+	if set, err = key.PublicJWKSet(); err != nil {
 		return nil, "", err
 	}
 	absolute, err = n.write(path, append(secret, '\n'))

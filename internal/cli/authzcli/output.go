@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/cinnabar-hub/cinnabar/internal/cli"
 )
 
 // printTable writes rows under a header, in columns.
@@ -29,3 +31,18 @@ func moment(t time.Time) string {
 
 // nonNil makes an absent list an empty one, which JSON shows as [].
 func nonNil(list []string) []string { return append([]string{}, list...) }
+
+// outcome is what a command says of what it revoked or deleted.
+type outcome struct {
+	Kind string `json:"kind"`
+	ID   string `json:"id"`
+}
+
+// print prints it; verb, for people alone, is what was done.
+func (o outcome) print(env cli.Env, verb string, asJSON bool) error {
+	if asJSON {
+		return cli.PrintJSON(env.Stdout, o)
+	}
+	_, err := fmt.Fprintf(env.Stdout, "%s %s %s\n", verb, o.Kind, o.ID)
+	return err
+}

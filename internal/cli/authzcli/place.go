@@ -25,10 +25,10 @@ type place struct {
 }
 
 func (p *place) flags(c *cobra.Command) {
-	c.Flags().StringVar(&p.config, "config", "", "configuration `FILE` of the authorization server")
+	cli.ConfigFlag(c, &p.config, "configuration `FILE` of the authorization server")
 	c.Flags().StringVar(&p.data, "data", "", "data folder `DIR` of 'hub dev'")
 	c.MarkFlagsMutuallyExclusive("config", "data")
-	must(c.MarkFlagFilename("config", "yaml", "yml"), c.MarkFlagDirname("data"))
+	must(c.MarkFlagDirname("data"))
 }
 
 // must stops the program for mistakes in how a command is built, which show at its first start.

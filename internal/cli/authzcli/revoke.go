@@ -43,7 +43,7 @@ func revokeCommand(env cli.Env) *cobra.Command {
 	c.Flags().StringVar(&o.tokenFile, "token-file", "", "`FILE` that holds the token")
 	c.Flags().StringVar(&o.id, "jti", "", "the token's `ID` instead of the token")
 	c.MarkFlagsMutuallyExclusive("jti", "token-file")
-	cli.JSONFlag(c, &o.json, "an object with", revoked{})
+	cli.JSONFlag(c, &o.json, "an object with", outcome{})
 	return c
 }
 
@@ -73,7 +73,7 @@ func (o *revokeOptions) run(ctx context.Context, env cli.Env, args []string) err
 		if err != nil {
 			return err
 		}
-		return revoked{"token", id}.print(env, o.json)
+		return outcome{"token", id}.print(env, "revoked", o.json)
 	})
 }
 

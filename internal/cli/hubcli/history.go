@@ -27,11 +27,10 @@ type historyPlace struct {
 }
 
 func (p *historyPlace) flags(c *cobra.Command) {
-	c.Flags().StringVar(&p.config, "config", "", "configuration `FILE` of the hub; without it, and without --data, the environment alone")
+	cli.ConfigFlag(c, &p.config, "configuration `FILE` of the hub; without it, and without --data, the environment alone")
 	c.Flags().StringVar(&p.data, "data", "", "data folder `DIR` of 'hub dev'")
 	c.MarkFlagsMutuallyExclusive("config", "data")
-	_ = c.MarkFlagFilename("config", "yaml", "yml") // the flags are there
-	_ = c.MarkFlagDirname("data")
+	_ = c.MarkFlagDirname("data") // the flag is there
 }
 
 // load gives the history and the control socket of the place; no socket when there is none.

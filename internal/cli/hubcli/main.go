@@ -61,7 +61,7 @@ func serveCommand(env cli.Env) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&path, "config", "", "configuration `FILE`; without it the environment alone")
+	cli.ConfigFlag(c, &path, cli.ConfigUsage)
 	return c
 }
 
@@ -81,26 +81,22 @@ func load(s config.Source) (*config.Loaded[config.Hub], *config.Authz, error) {
 
 func configCommand(env cli.Env) *cobra.Command {
 	return cli.ConfigCommand(env, cli.ConfigVerbs{
-		Load: func(s config.Source) (check func() error, show func() (string, error), err error) {
+		Load: func(s config.Source) (cli.LoadedConfig, error) {
 			l, authz, err := load(s)
 			if err != nil {
-				return nil, nil, err
+				return cli.LoadedConfig{}, err
 			}
-			check = func() error {
-				warnings, err := app.NewLogger(env.Stderr, config.Log{Level: "warn", Format: "text"})
-				if err != nil {
-					return err
-				}
-				return hubapp.Check(l.Value, authz, warnings)
-			}
-			return check, func() (string, error) { return config.Print(l) }, nil
-		},
-		JSON: func(s config.Source) (string, error) {
-			l, _, err := load(s)
-			if err != nil {
-				return "", err
-			}
-			return config.PrintJSON(l)
+			return cli.LoadedConfig{
+				Check: func() error {
+					warnings, err := app.NewLogger(env.Stderr, config.Log{Level: "warn", Format: "text"})
+					if err != nil {
+						return err
+					}
+					return hubapp.Check(l.Value, authz, warnings)
+				},
+				YAML: func() (string, error) { return config.Print(l) },
+				JSON: func() (string, error) { return config.PrintJSON(l) },
+			}, nil
 		},
 		Reference: config.ReferenceHub,
 	})

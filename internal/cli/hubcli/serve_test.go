@@ -1,8 +1,10 @@
 package hubcli_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -105,4 +107,13 @@ func freeAddress(t *testing.T) string {
 	}
 	defer func() { _ = l.Close() }()
 	return l.Addr().String()
+}
+
+func TestServe_completesConfigurationFiles(t *testing.T) {
+	var out bytes.Buffer
+	env := cli.Env{Args: []string{"__complete", "serve", "--config", ""}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard}
+	code := hubcli.Main(t.Context(), env)
+	if want := "yaml\nyml\n:8\n"; code != cli.ExitOK || out.String() != want { // 8 has the shell complete names of files with these endings
+		t.Errorf("completion of serve --config: code %d, %q, want %q", code, out.String(), want)
+	}
 }

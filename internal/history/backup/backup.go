@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/private"
 )
 
 // ErrNotEmpty says that the folder for a copy is there already and holds something, or is no folder.
@@ -24,9 +25,6 @@ const (
 	// marker is the file that a folder holds until its copy is complete.
 	marker     = "INCOMPLETE"
 	markerText = "This copy of a history was not finished. It cannot be used; remove the folder.\n"
-
-	folderMode fs.FileMode = 0o700
-	fileMode   fs.FileMode = 0o600
 )
 
 // Options say what is copied where.
@@ -107,7 +105,7 @@ func write(ctx context.Context, o Options, folder string) (r Result, err error) 
 		return Result{}, err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	if err := root.WriteFile(marker, []byte(markerText), fileMode); err != nil {
+	if err := root.WriteFile(marker, []byte(markerText), private.FileMode); err != nil {
 		return Result{}, err
 	}
 	err = o.Source.Backup(ctx, func(name string, size int64) (io.WriteCloser, error) {
@@ -172,7 +170,7 @@ func create(root *os.Root, name string, size int64) (*file, error) {
 	if !validName(name) {
 		return nil, fmt.Errorf("%w: %q", ErrName, name)
 	}
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, private.FileMode)
 	if err != nil {
 		return nil, err
 	}

@@ -7,12 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"syscall"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
 	"github.com/cinnabar-hub/cinnabar/internal/private"
-	"github.com/cinnabar-hub/cinnabar/internal/shell"
 )
 
 // lockName is the file on which the owner of the store holds its lock.
@@ -84,7 +82,7 @@ func (d *dir) takeLock() error {
 	if err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
-	if err := checkMode(d.path, info, othersWrite); err != nil {
+	if err := private.CheckRights(d.path, info, othersWrite); err != nil {
 		return err
 	}
 	name := filepath.Join(d.path, lockName)
@@ -101,7 +99,7 @@ func (d *dir) takeLock() error {
 	if d.readOnly {
 		flag = os.O_RDONLY
 	}
-	if d.lock, err = d.root.OpenFile(lockName, flag, 0o600); err != nil {
+	if d.lock, err = d.root.OpenFile(lockName, flag, private.FileMode); err != nil {
 		return fmt.Errorf("open store's lock: %w", d.located(err))
 	}
 	if err := lockFile(d.lock); err != nil {
@@ -134,18 +132,6 @@ const (
 	othersMask  fs.FileMode = 0o007
 )
 
-// checkMode returns private.ErrLoose, and what to do, when a file or folder grants one of the rights.
-func checkMode(path string, info fs.FileInfo, rights fs.FileMode) error {
-	if runtime.GOOS == "windows" || info.Mode().Perm()&rights == 0 {
-		return nil
-	}
-	change := "o-rwx"
-	if rights == othersWrite {
-		change = "o-w"
-	}
-	return fmt.Errorf("%w: %s has mode %04o; run: chmod %s %s", private.ErrLoose, path, info.Mode().Perm(), change, shell.Quote(path))
-}
-
 // makeDir makes the folder and missing parents.
 func makeDir(path string) error {
 	info, err := os.Stat(path)
@@ -157,7 +143,7 @@ func makeDir(path string) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("look at store: %w", err)
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := os.MkdirAll(path, private.FolderMode); err != nil {
 		return fmt.Errorf("make store: %w", err)
 	}
 	return nil
@@ -212,7 +198,7 @@ func (d *dir) Create(name string) (file, error) {
 }
 
 func (d *dir) open(name string, flag int) (file, error) {
-	f, err := d.root.OpenFile(name, flag, 0o600)
+	f, err := d.root.OpenFile(name, flag, private.FileMode)
 	if err != nil {
 		return nil, d.located(err)
 	}

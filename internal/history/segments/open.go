@@ -18,6 +18,7 @@ import (
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
 	"github.com/cinnabar-hub/cinnabar/internal/history/feed"
+	"github.com/cinnabar-hub/cinnabar/internal/private"
 )
 
 // errReading is why nothing can be appended to a log that was opened so.
@@ -141,7 +142,7 @@ func (l *Log) checkRights(f fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
-	return checkMode(filepath.Join(l.o.Dir, f.Name()), info, othersMask)
+	return private.CheckRights(filepath.Join(l.o.Dir, f.Name()), info, othersMask)
 }
 
 // scanAll reads the segments, several at a time. It returns those it opened also when it fails.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
 	"github.com/cinnabar-hub/cinnabar/internal/mercure"
 )
 
@@ -29,7 +30,7 @@ func (a *api) presented(r *http.Request) (credential, error) {
 	fields := r.Header["Authorization"]
 	switch len(fields) {
 	case 0:
-		return cookieCredential(r.Header["Cookie"], a.options.CookieName)
+		return cookieCredential(r, a.options.CookieName)
 	case 1:
 		return headerCredential(fields[0])
 	default:
@@ -73,28 +74,18 @@ func isB64Token(s string) bool {
 	return s != ""
 }
 
-// cookieCredential finds the cookie called name among Cookie fields. The pairs are split by hand, since net/http drops
-// those whose values it dislikes, and a credential that is there must be judged and not overlooked: the value counts as it
-// is, even empty. Equal duplicates are one (a browser may hold a host-only and a domain cookie); different ones are
-// refused, because which of them a sibling domain has planted cannot be told.
-func cookieCredential(fields []string, name string) (credential, error) {
-	var found credential
-	for _, field := range fields {
-		for rest, more := field, true; more; {
-			var pair string
-			pair, rest, more = strings.Cut(rest, ";")
-			key, value, ok := strings.Cut(pair, "=")
-			if !ok || strings.Trim(key, " \t") != name {
-				continue
-			}
-			value = strings.Trim(value, " \t")
-			if found.carrier == carriedByCookie && found.compact != value {
-				return credential{}, errTwoCookies
-			}
-			found = credential{carrier: carriedByCookie, compact: value}
-		}
+// cookieCredential finds the cookie called name, whose value counts as it is, even empty. Equal duplicates are one (a browser may
+// hold a host-only and a domain cookie); different ones are refused, because which of them a sibling domain has planted cannot be told.
+func cookieCredential(r *http.Request, name string) (credential, error) {
+	values := httpserver.CookieValues(r, name)
+	switch len(values) {
+	case 0:
+		return credential{}, nil
+	case 1:
+		return credential{carrier: carriedByCookie, compact: values[0]}, nil
+	default:
+		return credential{}, errTwoCookies
 	}
-	return found, nil
 }
 
 // resumeHeader returns the Last-Event-ID field. Clients write it in UTF-8, as EventSource does; those that can only send

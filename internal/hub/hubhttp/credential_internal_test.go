@@ -94,7 +94,7 @@ func FuzzCookieCredential(f *testing.F) {
 		f.Add(seed, "")
 	}
 	f.Fuzz(func(t *testing.T, one, two string) {
-		got, err := cookieCredential([]string{one, two}, "t")
+		got, err := cookieCredential(&http.Request{Header: http.Header{"Cookie": {one, two}}}, "t")
 		var values []string
 		for pair := range strings.SplitSeq(one+";"+two, ";") {
 			if key, value, ok := strings.Cut(pair, "="); ok && strings.Trim(key, " \t") == "t" {

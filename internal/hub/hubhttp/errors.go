@@ -48,6 +48,13 @@ type answer struct {
 	detail     string
 	hint       string
 	field      string
+	// quiet keeps a failure of the server out of the warnings: the log says it elsewhere, or nothing is wrong.
+	quiet bool
+	// gone says that nobody waits for the answer any more.
+	gone bool
+	// closeConnection ends the connection: whoever comes again should find the successor, and not this process by a connection it
+	// has kept.
+	closeConnection bool
 }
 
 // rule says which answer an error gets.
@@ -133,9 +140,15 @@ func table() []rule {
 			status: http.StatusTooManyRequests, reason: "subscribers", retryAfter: 30 * time.Second,
 			detail: "The hub has no room for another stream.",
 		}},
-		{hub.ErrDraining, answer{status: http.StatusServiceUnavailable, reason: "draining", retryAfter: time.Second, detail: busy}},
+		{hub.ErrDraining, answer{
+			status: http.StatusServiceUnavailable, reason: "draining", retryAfter: time.Second, detail: busy,
+			quiet: true, closeConnection: true, // somebody stops the hub, and knows it
+		}},
 		{sink.ErrClosed, answer{status: http.StatusServiceUnavailable, reason: "closed", retryAfter: time.Second, detail: busy}},
-		{hub.ErrUnavailable, answer{status: http.StatusServiceUnavailable, reason: "unavailable", retryAfter: 5 * time.Second, detail: busy}},
+		{hub.ErrUnavailable, answer{
+			status: http.StatusServiceUnavailable, reason: "unavailable", retryAfter: 5 * time.Second, detail: busy,
+			quiet: true, // the history says so, once
+		}},
 
 		{token.ErrUnavailable, answer{status: http.StatusServiceUnavailable, reason: "keys_unavailable", retryAfter: 5 * time.Second, detail: busy}},
 
@@ -170,7 +183,7 @@ func (a *api) classify(err error) answer {
 		}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return answer{status: http.StatusServiceUnavailable, reason: "cancelled"}
+		return answer{status: http.StatusServiceUnavailable, reason: "cancelled", gone: true}
 	}
 	return answer{status: http.StatusInternalServerError, reason: "internal"}
 }
@@ -194,8 +207,7 @@ func (a *api) refuse(c echo.Context, endpoint string, err error) error {
 	if ans.retryAfter > 0 {
 		h.Set(echo.HeaderRetryAfter, strconv.Itoa(int(ans.retryAfter/time.Second)))
 	}
-	if errors.Is(err, hub.ErrDraining) {
-		// Whoever comes again should find the successor, and not this process by a connection it has kept.
+	if ans.closeConnection {
 		h.Set(echo.HeaderConnection, "close")
 	}
 	problem := httpserver.Problem{Status: ans.status, Detail: ans.detail, Hint: ans.hint, Field: ans.field}
@@ -212,17 +224,6 @@ func (a *api) refuse(c echo.Context, endpoint string, err error) error {
 // logRefusal writes why a request was refused: the only place where the reason of an invalid token can be read (ERR-13). The
 // line has no topic, no query and nothing of the token.
 func (a *api) logRefusal(c echo.Context, endpoint string, ans answer, err error) {
-	level := slog.LevelInfo
-	switch {
-	case ans.reason == "cancelled":
-		level = slog.LevelDebug
-	case ans.reason == "draining": // somebody stops the hub, and knows it
-	case ans.reason == "unavailable": // the history says so, once
-	case ans.status == http.StatusInternalServerError:
-		level = slog.LevelError
-	case ans.status > http.StatusInternalServerError:
-		level = slog.LevelWarn
-	}
 	attrs := []slog.Attr{
 		slog.String("request_id", httpserver.RequestID(c)),
 		slog.String("endpoint", endpoint),
@@ -239,7 +240,21 @@ func (a *api) logRefusal(c echo.Context, endpoint string, ans answer, err error)
 	case errors.As(err, &field):
 		attrs = append(attrs, slog.String("field", ans.field), slog.String("rule", field.Rule))
 	}
-	a.log.LogAttrs(c.Request().Context(), level, "request refused", attrs...)
+	a.log.LogAttrs(c.Request().Context(), ans.level(), "request refused", attrs...)
+}
+
+// level is the level of the log line about the answer.
+func (a answer) level() slog.Level {
+	switch {
+	case a.gone:
+		return slog.LevelDebug
+	case a.quiet, a.status < http.StatusInternalServerError:
+		return slog.LevelInfo
+	case a.status == http.StatusInternalServerError:
+		return slog.LevelError
+	default:
+		return slog.LevelWarn
+	}
 }
 
 // fieldName returns name if the protocol knows it, and other otherwise: a client can put anything into a name, topics included,

@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"strings"
@@ -180,6 +181,29 @@ func TestClassify(t *testing.T) {
 				t.Errorf("classify = %+v tells what belongs in the log", got)
 			}
 		})
+	}
+}
+
+func TestAnswer_level(t *testing.T) {
+	a := &api{rules: table()}
+	for _, tc := range []struct {
+		err   error
+		level slog.Level
+		close bool
+	}{
+		{errNoToken, slog.LevelInfo, false},
+		{errTooManyConnections, slog.LevelInfo, false},
+		{context.Canceled, slog.LevelDebug, false},
+		{hub.ErrDraining, slog.LevelInfo, true},
+		{hub.ErrUnavailable, slog.LevelInfo, false},
+		{sink.ErrClosed, slog.LevelWarn, false},
+		{tokens.ErrUnavailable, slog.LevelWarn, false},
+		{errors.New("surprise"), slog.LevelError, false},
+	} {
+		ans := a.classify(fmt.Errorf("operation: %w", tc.err))
+		if ans.level() != tc.level || ans.closeConnection != tc.close {
+			t.Errorf("%v: level %v, closes the connection %v, want %v, %v", tc.err, ans.level(), ans.closeConnection, tc.level, tc.close)
+		}
 	}
 }
 

@@ -2,11 +2,8 @@ package hubhttp
 
 import (
 	"fmt"
-	"net/http"
-	"net/netip"
-	"net/url"
-	"strconv"
-	"strings"
+
+	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
 )
 
 // origins is an exact allow-list of web origins (CORS-04).
@@ -17,7 +14,7 @@ type origins map[string]struct{}
 func newOrigins(list []string) (origins, error) {
 	set := make(origins, len(list))
 	for _, s := range list {
-		canonical, ok := serialiseOrigin(s)
+		canonical, ok := httpserver.SerialiseOrigin(s)
 		switch {
 		case !ok:
 			return nil, fmt.Errorf("%w: %q (write scheme://host[:port])", ErrOrigin, s)
@@ -32,63 +29,4 @@ func newOrigins(list []string) (origins, error) {
 func (o origins) has(origin string) bool {
 	_, ok := o[origin]
 	return ok
-}
-
-// serialiseOrigin returns the ASCII serialisation of the origin of rawURL (HTML, "Origin"). URLs without a host, such as
-// data: and file: ones, have an opaque origin, and so none that could be listed.
-func serialiseOrigin(rawURL string) (string, bool) {
-	u, err := url.Parse(rawURL)
-	if err != nil || u.Scheme == "" || u.Host == "" || u.Opaque != "" {
-		return "", false
-	}
-	host, port := strings.ToLower(u.Hostname()), u.Port()
-	if !validHost(host) {
-		return "", false
-	}
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	scheme := strings.ToLower(u.Scheme)
-	switch {
-	case port == "", scheme == "https" && port == "443", scheme == "http" && port == "80":
-		return scheme + "://" + host, true
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
-		return "", false
-	}
-	return scheme + "://" + host + ":" + port, true
-}
-
-// validHost accepts host names in ASCII (an international one is listed in its xn-- form, as browsers send it), and
-// addresses in the spelling that browsers use.
-func validHost(host string) bool {
-	last := host[strings.LastIndexByte(host, '.')+1:]
-	if strings.Contains(host, ":") || last != "" && strings.Trim(last, "0123456789") == "" {
-		a, err := netip.ParseAddr(host)
-		return err == nil && a.Zone() == "" && a.String() == host
-	}
-	for i := range len(host) {
-		switch c := host[i]; {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-', c == '.', c == '_':
-		default:
-			return false
-		}
-	}
-	return host != ""
-}
-
-// sourceOrigin tells which origin a request says it comes from: its Origin field, or else the origin of its Referer (SEC-06).
-// An opaque origin ("null"), several fields and an unreadable Referer yield none (SEC-07, SEC-13).
-func sourceOrigin(r *http.Request) (string, bool) {
-	if fields, ok := r.Header["Origin"]; ok {
-		if len(fields) != 1 || fields[0] == "null" || fields[0] == "" {
-			return "", false
-		}
-		return fields[0], true
-	}
-	fields := r.Header["Referer"]
-	if len(fields) != 1 {
-		return "", false
-	}
-	return serialiseOrigin(fields[0])
 }

@@ -2,7 +2,6 @@ package hubhttp
 
 import (
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 )
@@ -59,40 +58,5 @@ func TestNewOrigins(t *testing.T) {
 		if !errors.Is(err, ErrOrigin) || !strings.Contains(err.Error(), meant) {
 			t.Errorf("newOrigins(%q) = %v, want %v naming %q", s, err, ErrOrigin, meant)
 		}
-	}
-}
-
-func TestSourceOrigin(t *testing.T) {
-	for _, tc := range []struct {
-		name            string
-		origin, referer []string
-		want            string
-		ok              bool
-	}{
-		{name: "SEC-07 neither"},
-		{name: "SEC-06 Origin", origin: []string{"https://a.example"}, want: "https://a.example", ok: true},
-		{name: "SEC-06 Origin beats Referer", origin: []string{"https://a.example"}, referer: []string{"https://b.example/x"}, want: "https://a.example", ok: true},
-		{name: "SEC-06 Referer", referer: []string{"https://B.example:443/x?y"}, want: "https://b.example", ok: true},
-		{name: "SEC-13 null, whatever the Referer", origin: []string{"null"}, referer: []string{"https://b.example/x"}},
-		{name: "SEC-07 empty Origin", origin: []string{""}, referer: []string{"https://b.example/x"}},
-		{name: "SEC-07 two Origins", origin: []string{"https://a.example", "https://a.example"}},
-		{name: "SEC-07 two Referers", referer: []string{"https://a.example/", "https://a.example/"}},
-		{name: "SEC-07 Referer without origin", referer: []string{"about:blank"}},
-		{name: "SEC-07 relative Referer", referer: []string{"/x"}},
-		{name: "SEC-07 broken Referer", referer: []string{"https://[bad/x"}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			h := http.Header{}
-			if tc.origin != nil {
-				h["Origin"] = tc.origin
-			}
-			if tc.referer != nil {
-				h["Referer"] = tc.referer
-			}
-			got, ok := sourceOrigin(&http.Request{Header: h})
-			if got != tc.want || ok != tc.ok {
-				t.Errorf("sourceOrigin = %q, %v, want %q, %v", got, ok, tc.want, tc.ok)
-			}
-		})
 	}
 }

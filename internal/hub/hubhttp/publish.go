@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
 	"github.com/cinnabar-hub/cinnabar/internal/hub"
 	"github.com/cinnabar-hub/cinnabar/internal/mercure"
 	"github.com/cinnabar-hub/cinnabar/internal/rar"
@@ -99,7 +100,7 @@ func principalOf(c *token.Claims) *hub.Principal {
 // checkForgery lets a cookie publication pass only when it says that it comes from a page that may publish (SEC-05 to SEC-07).
 // Browsers attach the cookie whoever made the request, and cannot be made to lie about who did.
 func (a *api) checkForgery(r *http.Request) error {
-	origin, ok := sourceOrigin(r)
+	origin, ok := httpserver.SourceOrigin(r)
 	switch {
 	case !ok:
 		return errUnknownOrigin

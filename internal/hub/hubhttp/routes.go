@@ -84,7 +84,7 @@ func newAPI(o Options, u *url.URL, d Dependencies) (*api, error) {
 		for origin := range corsOrigins {
 			publishOrigins[origin] = struct{}{}
 		}
-		if own, ok := serialiseOrigin(o.PublicURL); ok {
+		if own, ok := httpserver.SerialiseOrigin(o.PublicURL); ok {
 			publishOrigins[own] = struct{}{}
 		}
 	}

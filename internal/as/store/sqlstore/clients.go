@@ -30,26 +30,33 @@ func (s *Store) scanClient(row scanner) (store.Client, error) {
 	return c, nil
 }
 
-// clientValues are the values of clientColumns. The secret is not sealed yet: sealing one value twice gives two different ones.
-func clientValues(c store.Client) ([]any, error) {
+// clientValues are the values of clientColumns, with secret for secret_sealed.
+func clientValues(c store.Client, secret []byte) ([]any, error) {
 	redirects, err1 := listText(c.RedirectURIs)
 	grants, err2 := listText(c.GrantTypes)
 	origins, err3 := listText(c.Origins)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
-	var secret any // NULL without one
-	if len(c.SecretHash) > 0 {
-		secret = c.SecretHash
+	var sealed any // NULL without one
+	if len(secret) > 0 {
+		sealed = secret
 	}
 	return []any{
-		c.ID, c.Name, c.AuthMethod, secret, string(c.JWKS), redirects, grants, origins, flag(c.SkipConsent), flag(c.Static), flag(c.Broker),
+		c.ID, c.Name, c.AuthMethod, sealed, string(c.JWKS), redirects, grants, origins, flag(c.SkipConsent), flag(c.Static), flag(c.Broker),
 		flag(c.Disabled), millis(c.CreatedAt),
 	}, nil
 }
 
-// secretColumn is the place of secret_sealed in clientColumns.
-const secretColumn = 3
+// sameClient compares clients by their values, with secrets that are not sealed: sealing one value twice gives two different ones.
+func sameClient(a, b store.Client) (bool, error) {
+	values, err1 := clientValues(a, a.SecretHash)
+	others, err2 := clientValues(b, b.SecretHash)
+	if err := errors.Join(err1, err2); err != nil {
+		return false, err
+	}
+	return equalValues(values, others), nil
+}
 
 // Client implements store.Clients.
 func (s *Store) Client(ctx context.Context, id string) (store.Client, error) {
@@ -112,20 +119,12 @@ func (s *Store) putClient(ctx context.Context, q querier, c store.Client) error 
 			c.CreatedAt = old.CreatedAt
 		}
 	}
-	values, err := clientValues(c)
-	if err != nil {
-		return err
-	}
 	if known {
-		oldValues, err := clientValues(old)
-		if err != nil {
+		if same, err := sameClient(c, old); err != nil || same {
 			return err
 		}
-		if equalValues(values, oldValues) {
-			return nil
-		}
 	}
-	if err := s.writeClient(ctx, q, c, values); err != nil {
+	if err := s.writeClient(ctx, q, c); err != nil {
 		return err
 	}
 	if known && c.Disabled && !old.Disabled {
@@ -137,16 +136,21 @@ func (s *Store) putClient(ctx context.Context, q querier, c store.Client) error 
 }
 
 // writeClient seals the secret and stores the client.
-func (s *Store) writeClient(ctx context.Context, q querier, c store.Client, values []any) error {
+func (s *Store) writeClient(ctx context.Context, q querier, c store.Client) error {
+	var sealed []byte
 	if len(c.SecretHash) > 0 {
-		values[secretColumn] = s.secrets.Seal(c.SecretHash, c.ID)
+		sealed = s.secrets.Seal(c.SecretHash, c.ID)
+	}
+	values, err := clientValues(c, sealed)
+	if err != nil {
+		return err
 	}
 	const query = `INSERT INTO clients (` + clientColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET name = excluded.name, auth_method = excluded.auth_method, secret_sealed = excluded.secret_sealed,
 		jwks = excluded.jwks, redirect_uris = excluded.redirect_uris, grant_types = excluded.grant_types, origins = excluded.origins,
 		skip_consent = excluded.skip_consent, static = excluded.static, broker = excluded.broker, disabled = excluded.disabled,
 		created_at = excluded.created_at`
-	_, err := q.exec(ctx, query, values...)
+	_, err = q.exec(ctx, query, values...)
 	return err
 }
 

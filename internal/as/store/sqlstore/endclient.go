@@ -27,9 +27,8 @@ func (s *Store) endClient(ctx context.Context, q querier, id string, at time.Tim
 
 // markGrants marks a batch of the client's grants revoked; when it is less than a batch, they are all marked.
 func markGrants(ctx context.Context, q querier, id string, at time.Time) (int64, error) {
-	const query = `UPDATE grants SET revoked_at = ?, sweep_at = ? WHERE id IN
-		(SELECT id FROM grants WHERE client_id = ? AND revoked_at = 0 LIMIT ?)`
-	return q.exec(ctx, query, millis(at), millis(at.Add(keepGrants)), id, sweepBatch)
+	const batch = `id IN (SELECT id FROM grants WHERE client_id = ? AND revoked_at = 0 LIMIT ?)`
+	return revokeGrants(ctx, q, at, batch, id, sweepBatch)
 }
 
 // finishClient marks the rest of the grants of a client that ended. It is the tail of something that is done and acknowledged: an

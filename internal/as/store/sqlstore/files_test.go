@@ -229,7 +229,10 @@ func TestStore_atRest(t *testing.T) {
 		s.RotateRefreshToken(ctx, first.ID, now, time.Minute, refresh("refresh token"), token("t2")),
 		s.UseRefreshToken(ctx, refresh("refresh token").ID, now, later, token("t3")),
 		s.RevokeToken(ctx, "t3", now),
-		s.EndSession(ctx, issuer, "sid", now),
+		func() error {
+			_, err := s.EndSession(ctx, issuer, "sid", now)
+			return err
+		}(),
 	} {
 		if err != nil {
 			t.Fatalf("write %d: %v", i, err)

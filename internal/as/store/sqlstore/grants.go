@@ -115,7 +115,7 @@ func (s *Store) RevokeGrant(ctx context.Context, id string, at time.Time) error 
 		if err != nil || !g.RevokedAt.IsZero() {
 			return err
 		}
-		if err := revokeGrants(ctx, q, at, `id = ?`, id); err != nil {
+		if _, err := revokeGrants(ctx, q, at, `id = ?`, id); err != nil {
 			return err
 		}
 		return s.logRevocation(ctx, q, store.RevokeGrant, g.Issuer, id, at)

@@ -49,25 +49,26 @@ func (s *Store) DeleteBrowserSession(ctx context.Context, idHash string) error {
 }
 
 // EndSession implements store.Logins.
-func (s *Store) EndSession(ctx context.Context, issuer, sessionID string, at time.Time) error {
+func (s *Store) EndSession(ctx context.Context, issuer, sessionID string, at time.Time) (ended bool, err error) {
 	const op = "end session"
 	if issuer == "" || sessionID == "" || at.IsZero() {
-		return s.wrap(op, fmt.Errorf("%w: session: no issuer, session id or time", store.ErrInvalid))
+		return false, s.wrap(op, fmt.Errorf("%w: session: no issuer, session id or time", store.ErrInvalid))
 	}
-	return s.write(ctx, op, func(q querier) error {
-		first, err := s.noteEnded(ctx, q, issuer, sessionID)
-		if err != nil || !first {
+	err = s.write(ctx, op, func(q querier) (err error) {
+		ended, err = s.noteEnded(ctx, q, issuer, sessionID)
+		if err != nil || !ended {
 			return err
 		}
 		const forget = `DELETE FROM browser_sessions WHERE session_id = ? AND issuer = ?`
 		if _, err := q.exec(ctx, forget, sessionID, issuer); err != nil {
 			return err
 		}
-		if err := revokeGrants(ctx, q, at, `session_id = ? AND issuer = ?`, sessionID, issuer); err != nil {
+		if _, err := revokeGrants(ctx, q, at, `session_id = ? AND issuer = ?`, sessionID, issuer); err != nil {
 			return err
 		}
 		return s.logRevocation(ctx, q, store.RevokeSession, issuer, sessionID, at)
 	})
+	return ended, err
 }
 
 // EndBrowserSessions implements store.Logins.

@@ -57,11 +57,10 @@ func inForce(ctx context.Context, q querier, what, query string, args ...any) er
 	return nil
 }
 
-// revokeGrants marks the grants in force that the condition selects.
-func revokeGrants(ctx context.Context, q querier, at time.Time, where string, args ...any) error {
+// revokeGrants marks the grants in force that the condition selects, and returns how many there were.
+func revokeGrants(ctx context.Context, q querier, at time.Time, where string, args ...any) (int64, error) {
 	query := `UPDATE grants SET revoked_at = ?, sweep_at = ? WHERE ` + where + ` AND revoked_at = 0`
-	_, err := q.exec(ctx, query, append([]any{millis(at), millis(at.Add(keepGrants))}, args...)...)
-	return err
+	return q.exec(ctx, query, append([]any{millis(at), millis(at.Add(keepGrants))}, args...)...)
 }
 
 // signOutEverywhere ends the browser sessions of an account and revokes all that was issued for it.
@@ -81,7 +80,7 @@ func (s *Store) signOutEverywhere(ctx context.Context, q querier, accountID stri
 			return 0, err
 		}
 	}
-	if err := revokeGrants(ctx, q, at, `account_id = ?`, accountID); err != nil {
+	if _, err := revokeGrants(ctx, q, at, `account_id = ?`, accountID); err != nil {
 		return 0, err
 	}
 	return len(sessions), s.logEverywhere(ctx, q, store.RevokeSubject, accountID, at)

@@ -23,7 +23,7 @@ func testBackup(t *testing.T, f *fixture) {
 	check(t, "PutClient", f.PutClient(ctx, client(clientID)))
 	check(t, "CreateAccount", f.CreateAccount(ctx, account(1)))
 	check(t, "SaveKeys", f.SaveKeys(ctx, issuer, 0, []store.Key{key("k")}))
-	check(t, "EndSession", f.EndSession(ctx, issuer, "other sid", epoch()))
+	check(t, "EndSession", endSession(ctx, f, "other sid", epoch()))
 
 	path := filepath.Join(t.TempDir(), "copy.db")
 	stop := f.keepWriting(t, 2)

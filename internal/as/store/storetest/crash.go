@@ -52,7 +52,7 @@ func writeRound(ctx context.Context, t testing.TB, s store.Store, n int) {
 	check(t, "UseRefreshToken", s.UseRefreshToken(ctx, successor.ID, epoch(), epoch().Add(2*time.Hour), issued(n, tokenID(n, 2))))
 	check(t, "RevokeToken", s.RevokeToken(ctx, tokenID(n, 2), now))
 	check(t, "RevokeGrant", s.RevokeGrant(ctx, grant(n).ID, now))
-	check(t, "EndSession", s.EndSession(ctx, issuer, "sid-"+id, now))
+	check(t, "EndSession", endSession(ctx, s, "sid-"+id, now))
 }
 
 // checkRound checks that everything of the round is there.

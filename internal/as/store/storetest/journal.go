@@ -143,7 +143,7 @@ func testSweepKeeps(t *testing.T, f *fixture) {
 	}
 	check(t, "RotateRefreshToken", rotate())
 	check(t, "RevokeGrant", f.RevokeGrant(ctx, grant(2).ID, epoch()))
-	check(t, "EndSession", f.EndSession(ctx, issuer, "other sid", epoch()))
+	check(t, "EndSession", endSession(ctx, f, "other sid", epoch()))
 	log := entries(ctx, t, f)
 
 	f.clock.advance(10*time.Minute - time.Millisecond) // the last moment of the tokens of grant 2

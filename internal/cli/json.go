@@ -75,3 +75,10 @@ func PrintJSON(out io.Writer, v any) error {
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }
+
+// printLine prints a value as JSON in one line, so that programs can read it line by line.
+func printLine(out io.Writer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false) // it is for terminals and programs, not for pages
+	return enc.Encode(v)
+}
