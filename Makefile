@@ -15,7 +15,7 @@ PKGS ?= ./...
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## start the hub with its own login on https://localhost:8443 and http://localhost:8080
@@ -27,7 +27,7 @@ build: ## build bin/hub and bin/authz
 
 .PHONY: test
 test: ## run all tests; says what was left out and why
-	@$(GO) run ./test/report $(TESTFLAGS) $(PKGS)
+	@$(GO) run ./test/report -timeout 20m $(TESTFLAGS) $(PKGS)
 
 .PHONY: race
 race: ## run all tests with the race detector, shuffled
@@ -43,6 +43,11 @@ interop: test/interop/node_modules ## run the tests with other people's clients 
 
 test/interop/node_modules: test/interop/package-lock.json
 	@npm ci --prefix test/interop --no-audit --no-fund && touch $@
+
+.PHONY: conformance
+conformance: ## run the conformance suite against the hub in all its configurations; prints one table (needs nginx)
+	@mkdir -p $(BIN); rm -f $(BIN)/conformance.txt; \
+	  $(GO) test -count=1 -timeout 1h ./test/conformance/ownhub -all -table $(CURDIR)/$(BIN)/conformance.txt; code=$$?; [ ! -f $(BIN)/conformance.txt ] || cat $(BIN)/conformance.txt; exit $$code
 
 .PHONY: check
 check: fmt-check lint race cross dead vuln ## everything that must hold before a change is merged
@@ -77,6 +82,10 @@ fuzz: ## run every fuzz target for FUZZTIME
 	@for f in $$(grep -rlE --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
 	  for t in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$f/*_test.go | sed 's/^func //'); do \
 	    echo "$$f $$t"; $(GO) test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) $$f || exit 1; done; done
+
+.PHONY: conformance-faults
+conformance-faults: ## write down anew which checks each fault of the reference hub turns red (takes a while)
+	@$(GO) test -count=1 -timeout 2h -run '^TestEveryFaultTurnsItsCheckRed$$' ./test/conformance/proof -update
 
 .PHONY: bench
 bench: ## run the benchmarks

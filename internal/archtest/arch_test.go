@@ -89,6 +89,10 @@ func rules() []rule {
 			why: "the authorization server's binary does not carry the hub",
 		},
 		{of: []string{"internal/", "cmd/"}, except: []string{"internal/history/historytest"}, bad: []string{module + "test"}, why: "what tests share is no part of the product"},
+		{
+			of: []string{"test/conformance/"}, except: []string{"test/conformance/ownhub"}, bad: []string{module + "internal", module + "client", module + "cmd", module + "test/harness"},
+			why: "the conformance suite judges every hub from outside, ours among them",
+		},
 		{of: []string{""}, bad: []string{"github.com/stretchr/testify", "github.com/pkg/errors", "math/rand", "!math/rand/v2", "github.com/lestrrat-go/jwx/v3"}, direct: true, why: "one way of doing each thing"},
 	}
 }

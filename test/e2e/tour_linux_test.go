@@ -62,15 +62,22 @@ func goEnvironment(t *testing.T) []string {
 	return []string{"GOCACHE=" + lines[0], "GOMODCACHE=" + lines[1], "GOPROXY=off", "GOTOOLCHAIN=local", "GOFLAGS=-mod=readonly -trimpath"}
 }
 
-// TestTour types the tour of the front page into one shell, word for word, in a new home that holds nothing but the project, and
-// compares what appears with what the page says. It runs in namespaces of its own: the page names the ports that everybody uses
-// first, and whatever it leaves running ends with the test.
+// TestTour types the tours of the pages that have one into a shell, word for word, in a new home that holds nothing but the
+// project, and compares what appears with what the page says. Each runs in namespaces of its own: the pages name the ports that
+// everybody uses first, and whatever they leave running ends with the test.
 func TestTour(t *testing.T) {
+	for _, tour := range tours() {
+		t.Run(tour.file, func(t *testing.T) { take(t, tour) })
+	}
+}
+
+func take(t *testing.T, page tour) {
+	t.Helper()
 	for _, name := range []string{"bash", "curl", "git", "make", "unshare", "ip"} {
 		needs.Program(t, name)
 	}
 	namespaces := needs.Namespaces(t, "-n", "-p", "--fork", "--kill-child")
-	blocks := readTour(t)
+	blocks := readTour(t, page)
 	top := t.TempDir()
 	home, project := filepath.Join(top, "home"), filepath.Join(top, "home", "cinnabar")
 	if err := os.MkdirAll(project, 0o700); err != nil {
@@ -110,14 +117,14 @@ func TestTour(t *testing.T) {
 	for i, b := range blocks {
 		end := fmt.Sprintf("--- end of block %d ---", i)
 		if !out.WaitFor(end, 5*harness.Patience) {
-			t.Fatalf("README.md, line %d: this did not work:\n%s\nThe output ends with:\n%s", b.line, b.script, out.Tail())
+			t.Fatalf("%s, line %d: this did not work:\n%s\nThe output ends with:\n%s", page.file, b.line, b.script, out.Tail())
 		}
 		text := out.String()
 		to := strings.Index(text, end)
 		got := text[from:to]
 		from = to + len(end)
 		if b.hasWant && !tourMatches(b.want, got) {
-			t.Errorf("README.md, line %d: the output is not what the page says.\n%s\npage:\n%s\noutput:\n%s", b.line, b.script, b.want, got)
+			t.Errorf("%s, line %d: the output is not what the page says.\n%s\npage:\n%s\noutput:\n%s", page.file, b.line, b.script, b.want, got)
 		}
 	}
 }

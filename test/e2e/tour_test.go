@@ -159,14 +159,21 @@ func TestTourMatches(t *testing.T) {
 	}
 }
 
-// readTour reads the tour of the project's front page.
-func readTour(t *testing.T) []tourBlock {
+// tour is a section of a page that can be pasted into a shell, block by block.
+type tour struct{ file, heading string }
+
+func tours() []tour {
+	return []tour{{"README.md", "## A tour"}, {"docs/conformance.md", "## Against this hub"}}
+}
+
+// readTour reads the blocks of a tour.
+func readTour(t *testing.T, page tour) []tourBlock {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", page.file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks, err := tourBlocks(string(page), "## A tour")
+	blocks, err := tourBlocks(string(text), page.heading)
 	if err != nil {
 		t.Fatal(err)
 	}

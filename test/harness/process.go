@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -23,17 +26,19 @@ const Patience = 60 * time.Second
 // bin is the folder with the programs under test, set once by Main.
 var bin string
 
-// Main is what TestMain of a package of tests does: it builds the programs into a temporary folder, runs the tests and removes
-// the folder. It returns the exit code.
-func Main(m *testing.M) int {
+// Main is what TestMain of a package of tests does: it builds the programs, and those of other packages of the module that are
+// named by their folders in it, into a temporary folder, runs the tests and removes the folder. It returns the exit code.
+func Main(m *testing.M, others ...string) int {
 	dir, err := os.MkdirTemp("", "cinnabar-bin-*")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "./cmd/hub", "./cmd/authz")
-	build.Dir = filepath.Join("..", "..")
+	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator))
+	for _, folder := range append([]string{"cmd/hub", "cmd/authz"}, others...) {
+		build.Args = append(build.Args, "github.com/cinnabar-hub/cinnabar/"+folder)
+	}
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the programs: %v\n%s", err, out)
 		return 1
@@ -45,19 +50,30 @@ func Main(m *testing.M) int {
 // Program gives the path of a built program.
 func Program(name string) string { return filepath.Join(bin, name) }
 
-// FreePorts gives TCP ports that nobody listens on.
+// given holds the ports that FreePorts has given: none is given twice.
+var given sync.Map
+
+// FreePorts gives TCP ports that nobody listens on. They are not of the range from which systems take the ports of outgoing
+// connections by default: between this call and the server's start, or its stop and its next start, any client could get one of those.
 func FreePorts(tb testing.TB, n int) []int {
 	tb.Helper()
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			tb.Fatal(err)
+	const first, last = 15_000, 32_000
+	var ports []int
+	for range last - first {
+		if len(ports) == n {
+			return ports
 		}
-		defer func() { _ = l.Close() }()
-		ports[i] = l.Addr().(*net.TCPAddr).Port
+		port := first + rand.IntN(last-first)
+		if _, taken := given.LoadOrStore(port, true); taken {
+			continue
+		}
+		if l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
+			_ = l.Close()
+			ports = append(ports, port)
+		}
 	}
-	return ports
+	tb.Fatal("no free ports")
+	return nil
 }
 
 // Process is a program under test.
