@@ -99,7 +99,7 @@ func TestEveryFaultTurnsItsCheckRed(t *testing.T) {
 
 // each calls fn for all faults, several at once: most of the time is spent waiting for what a fault keeps from happening.
 func each(faults []refhub.Fault, fn func(f refhub.Fault)) {
-	const atOnce = 12
+	const atOnce = 24
 	next := make(chan refhub.Fault)
 	var wg sync.WaitGroup
 	for range atOnce {

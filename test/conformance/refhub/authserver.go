@@ -10,9 +10,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -147,10 +147,10 @@ func keyOfJWK(raw json.RawMessage, alg string) (Key, bool) {
 	}
 	x, errX := base64.RawURLEncoding.DecodeString(k.X)
 	y, errY := base64.RawURLEncoding.DecodeString(k.Y)
-	if errX != nil || errY != nil {
+	key, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), slices.Concat([]byte{4}, x, y))
+	if errX != nil || errY != nil || err != nil {
 		return Key{}, false
 	}
-	key := &ecdsa.PublicKey{Curve: elliptic.P256(), X: new(big.Int).SetBytes(x), Y: new(big.Int).SetBytes(y)} //nolint:staticcheck // the coordinates come from a key set
 	return Key{Alg: alg, Kid: k.Kid, Verify: key}, true
 }
 

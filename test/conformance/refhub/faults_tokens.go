@@ -224,7 +224,7 @@ func readingFaults() []Fault {
 		{"payload-of-any-action", "PAY-07/publish-only-resource", "Takes payloads of publish details."},
 		{"payload-of-single-action-only", "PAY-07/both-actions-count-start-event", "Takes payloads of details with one action only."},
 		{"payload-refused", "RAR-09/object-is-accepted", "Refuses tokens with payloads."},
-		{"payload-remembered", "PAY-10/two-connections", "Gives a matcher the payload that it had first."},
+		{"payload-remembered", "PAY-10/same-matcher-two-tokens", "Gives a matcher the payload that it had first."},
 		{"payload-falls-through", "PAY-08/masks-exact-end-event", "Passes over details without payload."},
 		{"payload-shared-by-connection", "PAY-10/two-matchers-events", "Gives all subscriptions of a connection one payload."},
 		{"payload-null-when-absent", "PAY-11/no-details-start-event", "Writes a payload of null."},

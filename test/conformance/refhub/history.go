@@ -113,8 +113,10 @@ func (h *Hub) replay(s *stream, start int) []*update {
 		slices.Reverse(due)
 	case h.fault("replay-limit-of-2") && len(due) > 2:
 		due = due[len(due)-2:]
-	case h.fault("first-replayed-lost") && len(due) > 0, h.fault("earliest-loses-first") && start == 0 && len(due) > 0:
+	case h.fault("first-replayed-lost") && len(due) > 0:
 		due = due[1:]
+	case h.fault("earliest-loses-one") && start == 0 && len(due) > 1:
+		due = slices.Delete(due, len(due)-2, len(due)-1)
 	case h.fault("last-replayed-lost") && len(due) > 0:
 		due = due[:len(due)-1]
 	}

@@ -35,7 +35,7 @@ func (h *Hub) newPattern(where place, pattern string) (compiled *urlpattern.URLP
 	}()
 	f := h.datum().pattern
 	if f.illFormed != nil && (f.where == "" || f.where == where) && f.illFormed(pattern) {
-		return nil, nil //nolint:nilnil // the fault: no error, and nothing that could match
+		return nil, nil // the fault: no error, and nothing that could match
 	}
 	if f.rewrite != nil {
 		pattern = f.rewrite(pattern)
@@ -50,7 +50,7 @@ func (h *Hub) newPattern(where place, pattern string) (compiled *urlpattern.URLP
 		compiled, err = urlpattern.New(pattern, h.url, options)
 	}
 	if err != nil && h.fault("any-pattern-accepted") {
-		return nil, nil //nolint:nilnil // the fault: no error, and nothing that could match
+		return nil, nil // the fault: no error, and nothing that could match
 	}
 	return compiled, err
 }

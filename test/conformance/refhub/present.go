@@ -26,7 +26,7 @@ func (h *Hub) authenticate(r *http.Request, role role) (*token, *refusal) {
 	case presented && h.fault("cookie-wins"), len(fields) == 0 && presented:
 		return h.fromCookie(values, role)
 	case len(fields) == 0:
-		return nil, nil //nolint:nilnil // no token and no refusal: the caller decides
+		return nil, nil // no token and no refusal: the caller decides
 	}
 	t, ref := h.fromHeader(fields, role)
 	if ref != nil && presented && h.fault("cookie-is-fallback") {
@@ -59,9 +59,9 @@ func (h *Hub) fromHeader(fields []string, role role) (*token, *refusal) {
 	case h.fault("extra-token-ignored"):
 		compact, _, _ = strings.Cut(compact, " ")
 	case h.fault("empty-bearer-is-none") && compact == "":
-		return nil, nil //nolint:nilnil // the fault: as if there was no field
+		return nil, nil // the fault: as if there was no field
 	case h.fault("malformed-presentation-is-none") && !isBearerToken(compact):
-		return nil, nil //nolint:nilnil // the fault: as if there was no field
+		return nil, nil // the fault: as if there was no field
 	case h.fault("malformed-presentation-is-invalid-token") && !isBearerToken(compact):
 		return nil, bad()
 	}
@@ -69,11 +69,11 @@ func (h *Hub) fromHeader(fields []string, role role) (*token, *refusal) {
 		return nil, mispresented()
 	}
 	if h.fault("opaque-token-is-none") && strings.Count(compact, ".") != 2 {
-		return nil, nil //nolint:nilnil // the fault: as if there was no token
+		return nil, nil // the fault: as if there was no token
 	}
 	t, ref := h.verify(compact, role)
 	if ref != nil && role == subscriber && h.opts.Anonymous && h.fault("invalid-token-is-anonymous") {
-		return nil, nil //nolint:nilnil // the fault: as if there was no token
+		return nil, nil // the fault: as if there was no token
 	}
 	return t, ref
 }
@@ -125,7 +125,7 @@ func (h *Hub) fromCookie(values []string, role role) (*token, *refusal) {
 	}
 	t, ref := h.verify(values[0], role)
 	if ref != nil && role == subscriber && h.fault("bad-cookie-is-anonymous") {
-		return nil, nil //nolint:nilnil // the fault: as if there was no cookie
+		return nil, nil // the fault: as if there was no cookie
 	}
 	if t != nil {
 		t.fromCookie = true

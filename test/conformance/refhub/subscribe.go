@@ -1,6 +1,7 @@
 package refhub
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -161,7 +162,7 @@ func (h *Hub) matchers(pairs []pair) ([]matcher, *refusal) {
 				continue
 			}
 			status := http.StatusBadRequest
-			if limit, ok := err.(*refusal); ok { //nolint:errorlint // a refusal is never wrapped
+			if limit, ok := errors.AsType[*refusal](err); ok {
 				status = limit.status
 			}
 			return nil, &refusal{status: status, detail: err.Error()}
