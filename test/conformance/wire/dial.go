@@ -57,9 +57,6 @@ func New(u *url.URL, o Options) (*Dialer, error) {
 	return d, nil
 }
 
-// TLS says whether connections are encrypted.
-func (d *Dialer) TLS() bool { return d.tls != nil }
-
 // Do sends a request over HTTP/1.1 and reads the answer. It fails when there is none within the timeout.
 func (d *Dialer) Do(ctx context.Context, r Request) (*Response, error) {
 	return d.Raw(ctx, r.Method, r.bytes(d.host))
