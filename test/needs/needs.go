@@ -82,6 +82,14 @@ func SymbolicLinks(tb testing.TB) {
 	}
 }
 
+// RenamesInUse leaves a test that renames a folder with open files in it out on Windows, which refuses to.
+func RenamesInUse(tb testing.TB) {
+	tb.Helper()
+	if runtime.GOOS == "windows" {
+		tb.Skip("needs a system that renames folders in use, which Windows is not")
+	}
+}
+
 // Shell gives the path of the shell for lines as the documentation has them. A test of those is left out on Windows: they are for a
 // POSIX shell, which takes what Windows has for paths for something else.
 func Shell(tb testing.TB) string {

@@ -8,13 +8,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/test/needs"
 )
 
 // notes is where a log's messages go.
@@ -132,9 +132,7 @@ func TestWait_ends(t *testing.T) {
 // A backup that was put in the place of the store while a successor waited is what the successor opens, not the folder
 // that was there.
 func TestWait_opensWhatIsThereThen(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("needs a system that renames folders in use, which Windows is not")
-	}
+	needs.RenamesInUse(t)
 	dir := filepath.Join(t.TempDir(), "history")
 	other := filepath.Join(t.TempDir(), "other")
 	l := openAt(t, Options{Dir: other})
