@@ -64,7 +64,7 @@ func actAddressGrants() []actAccess {
 		actAccess{"ACT-28", "pattern-as-exact", exact(func(s *actSite) string { return s.collection + "/*" }), single, 403},
 		actAccess{"ACT-28", "octets-decoded", exact(func(s *actSite) string {
 			if wire.Escape(s.s.subscriber()) == s.s.subscriber() {
-				s.p.t.Skip("the identifier of the subscriber needs no encoding")
+				s.p.t.Skip("the identifier that the hub gave to the subscriber reads the same encoded and decoded: nothing tells the two spellings apart")
 			}
 			return s.matcher + "/" + s.s.subscriber()
 		}), single, 403},
@@ -72,7 +72,7 @@ func actAddressGrants() []actAccess {
 			escaped := wire.Escape(s.s.subscriber())
 			lower := regexp.MustCompile("%[0-9A-F]{2}").ReplaceAllStringFunc(escaped, strings.ToLower)
 			if lower == escaped {
-				s.p.t.Skip("the identifier of the subscriber has no octet with a letter")
+				s.p.t.Skip("no encoded octet of the identifier that the hub gave to the subscriber has a letter: upper and lower case are the same spelling")
 			}
 			return s.matcher + "/" + lower
 		}), single, 403},

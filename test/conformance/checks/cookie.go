@@ -50,7 +50,7 @@ func cookieFound() []suite.Check {
 		name := t.Target().CookieName
 		upper, lower := otherCase(name, strings.ToUpper(name)), otherCase(name, strings.ToLower(name))
 		if strings.Contains(field, "UPPER") && upper == name || strings.Contains(field, "LOWER") && lower == name {
-			t.Skip("the name %q has no letters", name)
+			t.Skip("the cookie's name, %q, has no letters: in another case it is the same name, not one that only looks like it", name)
 		}
 		return strings.NewReplacer("NAME", name, "TOKEN", token, "UPPER", upper, "LOWER", lower).Replace(field)
 	}
@@ -97,7 +97,7 @@ func cookieFound() []suite.Check {
 		}
 		field := func(t *suite.T, token string) string {
 			if name, _, _ := strings.Cut(c.field, "="); name == t.Target().CookieName {
-				t.Skip("the hub's cookie has this name")
+				t.Skip("the hub's cookie has the name %q, which this case takes for that of another cookie", name)
 			}
 			return fill(t, c.field, token)
 		}
@@ -130,7 +130,7 @@ func cookieFound() []suite.Check {
 			r = r.With("Cookie", fill(t, cookie, t.PublishAll()))
 		}
 		if p, err := t.Dialer().Protocol(t.Context()); err != nil || p != "h2" {
-			t.Skip("the hub speaks %q, not HTTP/2", p)
+			t.Skip("the hub speaks %q: a client may send several Cookie fields in HTTP/2 and later alone (RFC 9113 section 8.2.3, RFC 6265 section 5.4)", p)
 		}
 		s := t.ListenTo(topic)
 		resp, err := t.Dialer().DoHTTP2(t.Context(), r)

@@ -205,7 +205,7 @@ func corsLookAlikes() []suite.Check {
 		{"parent-domain", func(t *suite.T, u *url.URL) string {
 			_, parent, ok := strings.Cut(u.Host, ".")
 			if !ok || !strings.Contains(parent, ".") {
-				t.Skip("the allowed origin has no parent domain")
+				t.Skip("the host of the allowed origin, %q, has no parent domain that could be taken for it", u.Host)
 			}
 			return u.Scheme + "://" + parent
 		}},
@@ -220,7 +220,7 @@ func corsLookAlikes() []suite.Check {
 		{"with-user", func(_ *suite.T, u *url.URL) string { return u.Scheme + "://evil@" + u.Host }},
 		{"any-character-for-a-dot", func(t *suite.T, u *url.URL) string {
 			if !strings.Contains(u.Host, ".") {
-				t.Skip("the allowed origin has no dot")
+				t.Skip("the host of the allowed origin, %q, has no dot that a pattern could take for any character", u.Host)
 			}
 			return u.Scheme + "://" + strings.Replace(u.Host, ".", "x", 1)
 		}},
@@ -265,7 +265,7 @@ func corsOtherScheme(u *url.URL) string {
 func corsUpper(t *suite.T) string {
 	upper := strings.ToUpper(t.Target().CORSOrigin)
 	if upper == t.Target().CORSOrigin {
-		t.Skip("the allowed origin has no letters in lower case")
+		t.Skip("the allowed origin has no letters in lower case, so it is the same in upper case")
 	}
 	return upper
 }

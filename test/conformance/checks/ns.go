@@ -105,7 +105,7 @@ func nsReferences() []nsCase {
 // or is empty, there is nothing to check.
 func nsRelative(t *suite.T, p nsPath) string {
 	if p.last == "" || strings.ContainsRune(p.last, ':') {
-		t.Skip("the last segment of the hub's path, %q, is no relative reference", p.last)
+		t.Skip("the last segment of the hub's path, %q, is no relative reference: it is empty, or its colon makes it read as a scheme (RFC 3986 section 4.2)", p.last)
 	}
 	return p.last
 }
@@ -273,14 +273,14 @@ func nsOneHex(t *suite.T, p nsPath, digits string) string {
 			return p.whole[:i] + "%" + string([]byte{digits[c>>4], digits[c&15]}) + p.whole[i+1:]
 		}
 	}
-	t.Skip("no character of the hub's path has an octet with a hexadecimal letter")
+	t.Skip("no unreserved character of the hub's path has an octet with a hexadecimal letter: %%-encoding it in upper and in lower case gives the same text")
 	return ""
 }
 
 func nsMarks(t *suite.T, p nsPath, digits string) string {
 	encoded := nsEncode(p.whole, digits, func(c byte) bool { return strings.IndexByte("-._~", c) >= 0 })
 	if encoded == p.whole {
-		t.Skip("the hub's path has none of the characters - . _ ~")
+		t.Skip("the hub's path has none of the characters - . _ ~, whose encoding this case is about")
 	}
 	return encoded
 }

@@ -47,7 +47,7 @@ func nsLookAlikes() []nsCase {
 		{"NS-09", "full-width", func(t *suite.T, p nsPath) string { return nsFullWidth(t, p) }},
 		{"NS-09", "encoded-inner-slashes", func(t *suite.T, p nsPath) string {
 			if p.dir == "/" {
-				t.Skip("the hub's path has one segment")
+				t.Skip("the hub's path has one segment, so no slash between segments that could be encoded")
 			}
 			return "/" + strings.ReplaceAll(p.whole[1:], "/", "%2F")
 		}},
@@ -60,15 +60,19 @@ func nsLookAlikes() []nsCase {
 func nsShorter(t *suite.T, p nsPath) string {
 	short := p.whole[:len(p.whole)-1]
 	if len(p.last) < 2 || strings.LastIndexByte(short, '%') >= len(short)-2 {
-		t.Skip("the last segment of the hub's path, %q, cannot be cut", p.last)
+		t.Skip("the last segment of the hub's path, %q, is one character or ends with an encoded octet: cutting its last character off leaves no path that is only shorter", p.last)
 	}
 	return short
 }
 
+// nsNoSpelling is why a path has no second spelling to try: only an unreserved character means the same encoded (RFC 3986
+// section 6.2.2.2).
+const nsNoSpelling = "the last segment of the hub's path, %q, begins with a character whose encoded form is another path, not another spelling of this one (RFC 3986 section 6.2.2.2)"
+
 // nsEncodedLast is the path with one encoded octet in its last segment.
 func nsEncodedLast(t *suite.T, p nsPath) string {
 	if p.last == "" || !nsUnreserved(p.last[0]) {
-		t.Skip("the last segment of the hub's path, %q, begins with no unreserved character", p.last)
+		t.Skip(nsNoSpelling, p.last)
 	}
 	return p.dir + nsEncode(p.last[:1], upperHex, nsUnreserved) + p.last[1:]
 }
@@ -85,7 +89,7 @@ func nsOtherCase(t *suite.T, text, before string, n int) string {
 		}
 	}
 	if string(b) == text {
-		t.Skip("this part of the hub's path, %q, has no letters", text[:n])
+		t.Skip("this part of the hub's path, %q, has no letters: it has no other case", text[:n])
 	}
 	return before + string(b)
 }
@@ -94,7 +98,7 @@ func nsOtherCase(t *suite.T, text, before string, n int) string {
 // normalisation would make equal. The URL parser does not normalise paths.
 func nsFullWidth(t *suite.T, p nsPath) string {
 	if p.last == "" || !nsUnreserved(p.last[0]) {
-		t.Skip("the last segment of the hub's path, %q, begins with no unreserved character", p.last)
+		t.Skip("the last segment of the hub's path, %q, begins with no letter, digit or mark that has a full-width form", p.last)
 	}
 	return p.dir + string(rune(p.last[0])-0x20+0xFF00) + p.last[1:]
 }
@@ -233,7 +237,7 @@ func nsOtherPath() []suite.Check {
 	legal := func(name, before, after string) suite.Check {
 		return one("NS-12", name, func(t *suite.T) {
 			if strings.HasPrefix(suite.DefaultPath+"/", t.Target().Path()+"/") {
-				t.Skip("the default path lies below the hub's")
+				t.Skip("the default path lies below the hub's, so it is in this hub's namespace and no path of another")
 			}
 			nsLegal(t, before+suite.DefaultPath+after)
 		}, suite.OtherPath)
@@ -241,7 +245,7 @@ func nsOtherPath() []suite.Check {
 	onDefault := func(name string, run func(t *suite.T)) suite.Check {
 		return one("NS-12", name, func(t *suite.T) {
 			if t.Target().Has(suite.OtherPath) {
-				t.Skip("the hub's path is not the default one")
+				t.Skip("the hub's path is not the default one, on which this case is about; the others of NS-12 ask about other paths")
 			}
 			run(t)
 		})

@@ -32,7 +32,7 @@ func prmAsk(t *suite.T) *wire.Response {
 func prmText(t *suite.T) *wire.Response {
 	resp := prmAsk(t)
 	if resp.Status != 200 {
-		t.Skip("there is no metadata: %s answers %d", t.Target().MetadataURL(), resp.Status)
+		t.Skip("%s answers %d, which PRM-01 judges: there is no document to look into", t.Target().MetadataURL(), resp.Status)
 	}
 	return resp
 }
@@ -41,7 +41,7 @@ func prmText(t *suite.T) *wire.Response {
 func prmMetadata(t *suite.T) jose.Object {
 	var members jose.Object
 	if err := json.Unmarshal([]byte(prmText(t).Body), &members); err != nil || members == nil {
-		t.Skip("the metadata is no JSON object: %v", err)
+		t.Skip("the metadata is no JSON object, which PRM-10 judges: it has no members to look at: %v", err)
 	}
 	return members
 }
@@ -233,7 +233,7 @@ func prmExtensions() []suite.Check {
 		prmMember("PRM-07", "works", "mercure_cookie", func(t *suite.T, value any) string {
 			name, ok := value.(string)
 			if !ok {
-				t.Skip("the member is no string")
+				t.Skip("mercure_cookie is no string, which the other case of PRM-07 judges: it names no cookie to try")
 			}
 			topic := t.Topic()
 			r := t.Get("match="+wire.Escape(topic)).With("Cookie", name+"="+t.SubscribeAll())

@@ -143,7 +143,7 @@ func recIDChecks() []suite.Check {
 			s := t.ListenTo(topic)
 			resp := t.Do(suite.Bearer(t.Post(wire.Form("topic", topic, "data", "x", "id", "")), t.PublishAll()))
 			if resp.Status != 200 {
-				t.Skip("an empty id is refused with %d", resp.Status)
+				t.Skip("an empty id is refused with %d, as it may be: no event was made that could lack an id", resp.Status)
 			}
 			for _, e := range s.Events() {
 				has(t, e)
@@ -201,7 +201,7 @@ func recCursorChecks() []suite.Check {
 		}),
 		replays("unescaped-value", func(t *suite.T, topic, cursor string) wire.Request {
 			if strings.ContainsAny(cursor, "&+%#; ") {
-				t.Skip("the hub's ids need escaping: %+q", cursor)
+				t.Skip("the hub's ids need escaping, as %+q does: unescaped it is another value", cursor)
 			}
 			return t.Get(recTo(topic) + "&last_event_id=" + cursor)
 		}),

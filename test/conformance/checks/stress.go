@@ -52,11 +52,14 @@ func stressMany(t *suite.T) {
 		requests[i] = suite.Bearer(t.Get(query), token)
 	}
 	streams, refused, err := stressOpen(t, requests)
-	defer func() {
+	var wg sync.WaitGroup
+	stop := func() { // readers end when their streams do
 		for _, s := range streams {
 			s.Close()
 		}
-	}()
+		wg.Wait()
+	}
+	defer stop()
 	switch {
 	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
 		t.Skip("this machine allows too few open files: %v", err)
@@ -72,26 +75,17 @@ func stressMany(t *suite.T) {
 
 	began := time.Now()
 	wrong := make([]error, len(streams))
-	var wg sync.WaitGroup
 	for i, s := range streams {
 		wg.Go(func() { wrong[i] = stressRead(s) })
 	}
-	failed := true
-	defer func() {
-		if failed { // the readers end when their streams do
-			for _, s := range streams {
-				s.Close()
-			}
-		}
-		wg.Wait()
-	}()
 	post := suite.Bearer(t.Post(""), t.PublishAll())
 	for i := range stressEvents {
 		t.PublishWith(stressBody(post, wire.Form("topic", topic, "data", strconv.Itoa(i))))
 	}
 	t.Observed("published after %s", time.Since(began).Round(time.Millisecond))
-	stressWait(t, &wg, streams)
-	failed = false
+	if !stressWait(t, &wg) {
+		stop()
+	}
 	for i, err := range wrong {
 		if err != nil {
 			t.Fail("stream %d of %d: %v", i+1, len(streams), err)
@@ -167,8 +161,8 @@ func stressRead(s *wire.Response) error {
 	return nil
 }
 
-// stressWait waits for readers until nothing more can be expected of the hub; then it closes what they read from.
-func stressWait(t *suite.T, wg *sync.WaitGroup, streams []*wire.Response) {
+// stressWait waits for readers until nothing more can be expected of the hub, and says whether they were all done by then.
+func stressWait(t *suite.T, wg *sync.WaitGroup) bool {
 	done := make(chan struct{})
 	go func() {
 		wg.Wait()
@@ -178,13 +172,10 @@ func stressWait(t *suite.T, wg *sync.WaitGroup, streams []*wire.Response) {
 	defer timer.Stop()
 	select {
 	case <-done:
-		return
+		return true
 	case <-timer.C:
 		t.Observed("not all streams had all events after a minute")
 	case <-t.Context().Done():
 	}
-	for _, s := range streams {
-		s.Close()
-	}
-	<-done
+	return false
 }

@@ -163,7 +163,7 @@ func tokAudienceChecks() []suite.Check {
 			{"wildcard", tokClaim("aud", "*")},
 			{"issuer", func(t *suite.T, token *jose.Token) {
 				if token.Claims["iss"] == t.Target().Resource {
-					t.Skip("the issuer and the resource have one identifier")
+					t.Skip("the issuer and the resource have one identifier: this audience is the right one")
 				}
 				token.Claims["aud"] = token.Claims["iss"]
 			}},
@@ -175,7 +175,7 @@ func tokAudienceChecks() []suite.Check {
 		tokForgeries("TOK-18", []tokForgery{{"Aud-beside", tokOverridden("aud", `"https://other.example/"`, "Aud", "AUD")}}, 401),
 		[]suite.Check{one("TOK-18", "hub-URL-that-is-not-the-resource", func(t *suite.T) {
 			if t.Target().Resource == t.Target().URL {
-				t.Skip("the hub URL is the resource identifier")
+				t.Skip("the hub URL is the resource identifier: this audience is the right one")
 			}
 			right := tokRight(t, t.Target().Issuers[0])
 			tokPublish(t, "a right token", t.Sign(suite.Publisher, right), 200)

@@ -174,7 +174,7 @@ func tokCookieChecks() []suite.Check {
 				tokNote(t, issuer.Subscribe, seen)
 			}
 			if none {
-				t.Skip("no trusted key is of a kind for which this can be made")
+				t.Skip(tokNoKind)
 			}
 		}, suite.Cookie))
 	}

@@ -203,7 +203,7 @@ func tokBaited(t *suite.T, f *tokForger, secure bool, bait func(t *suite.T, p *t
 func tokBehindIssuer(t *suite.T, p *tokTrap) string {
 	issuer, err := url.Parse(t.Target().Issuers[0].ID)
 	if err != nil || issuer.Host == "" {
-		t.Skip("the first issuer is no URL")
+		t.Skip("the identifier of the first issuer, %q, is no URL with a host: nothing can be spelled to begin like it", t.Target().Issuers[0].ID)
 	}
 	own, err := url.Parse(p.URL)
 	if err != nil {

@@ -3,5 +3,6 @@
 // or is listed with the reason why none can.
 //
 // testdata/faults.txt says which checks each fault turns red: those of its own requirement, and others that no fault of
-// theirs does. Every fault is planted each time against its own check; the rest of the file is tried when it is written. testdata/unproven.txt lists the checks that no fault turns red.
+// theirs does. In every run each fault is planted against its own check, and for each other check the fault of the file that turns the
+// fewest red. testdata/unproven.txt lists the checks that no fault turns red.
 package proof

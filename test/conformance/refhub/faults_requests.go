@@ -100,6 +100,7 @@ func streamFaults() []Fault {
 		{"retry-reformatted", "SSE-19/1500", "Writes retry as a decimal fraction."},
 		{"every-tenth-event-late", "SSE-20/one-topic", "Sends every tenth event after the one behind it."},
 		{"every-500th-stream-loses-one", "STRESS-01/1000-streams-50-events", "Loses one event of every 500th stream."},
+		{"every-50th-replay-loses-one", "STRESS-02/20-clients-120-events", "Begins every 50th replay one event too late."},
 		{"slow-reader-blocks", "STRESS-03/unread-replay", "Waits for slow readers before the next update."},
 	}
 }

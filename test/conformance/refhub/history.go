@@ -108,7 +108,10 @@ func (h *Hub) replay(s *stream, start int) []*update {
 			due = append(due, u)
 		}
 	}
+	h.replays++
 	switch {
+	case h.fault("every-50th-replay-loses-one") && h.replays%50 == 0 && len(due) > 0:
+		due = due[1:]
 	case h.fault("replay-newest-first"):
 		slices.Reverse(due)
 	case h.fault("replay-limit-of-2") && len(due) > 2:

@@ -88,6 +88,9 @@ type Hub struct {
 
 	published atomic.Int64 // updates of publishers
 
+	ending chan struct{} // closed by the first Close; faults that take their time take it no longer than that
+	once   sync.Once
+
 	patternsMu sync.Mutex
 	patterns   map[string]*urlpattern.URLPattern // compiled; nil: matches nothing
 
@@ -95,6 +98,7 @@ type Hub struct {
 	history []*update
 	streams map[*stream]bool
 	opened  int            // streams so far
+	replays int            // so far
 	ghosts  []subscription // ended, but still shown: a fault
 	// What faults remember.
 	seen     map[string]bool            // tokens that are not judged again
@@ -112,7 +116,7 @@ func New(opts Options) (*Hub, error) {
 	h := &Hub{
 		opts: opts, url: opts.URL, origin: u.Scheme + "://" + u.Host, path: u.EscapedPath(),
 		patterns: map[string]*urlpattern.URLPattern{}, streams: map[*stream]bool{},
-		seen: map[string]bool{}, payloads: map[string]json.RawMessage{},
+		seen: map[string]bool{}, payloads: map[string]json.RawMessage{}, ending: make(chan struct{}),
 	}
 	if h.faults, err = plant(opts.Fault); err != nil {
 		return nil, err
@@ -143,6 +147,7 @@ func New(opts Options) (*Hub, error) {
 
 // Close ends all streams and waits for them. Streams that come later are refused.
 func (h *Hub) Close() {
+	h.once.Do(func() { close(h.ending) })
 	h.mu.Lock()
 	h.closed = true
 	for s := range h.streams {

@@ -81,6 +81,8 @@ func (s *stream) stall() {
 		case <-tick.C:
 		case <-s.ended:
 			return
+		case <-s.h.ending:
+			return
 		case <-until.C:
 			s.mu.Lock()
 			s.stalls++

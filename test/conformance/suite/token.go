@@ -104,7 +104,7 @@ func (t *T) SubscribeAll() string { return t.SubscribeToken(CanSubscribe(Any()))
 func (t *T) ServerToken(details ...Detail) string {
 	as := t.target.AuthorizationServer
 	if as == nil {
-		t.Skip("no authorization server is known")
+		t.Skip("the suite was given no authorization server (-as-issuer): nobody to ask for a token")
 	}
 	meta := t.ServerMetadata()
 	endpoint, _ := meta["token_endpoint"].(string)
