@@ -153,7 +153,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if s.listener != nil {
 		return ErrStarted
 	}
-	var lc net.ListenConfig
+	lc := listenConfig()
 	l, err := lc.Listen(ctx, "tcp", s.options.Addr)
 	if errors.Is(err, syscall.EADDRINUSE) || isWindowsAddrInUse(err) {
 		return &BusyError{Addr: s.options.Addr, err: err}

@@ -151,6 +151,9 @@ func (h *Hub) awaitDispatch(ctx context.Context) error {
 	}
 }
 
+// Subscribers returns the number of open streams, those being opened included.
+func (h *Hub) Subscribers() int { return int(h.open.Load()) }
+
 // Drain refuses updates and subscribers with ErrDraining from now on, ends the streams over Options.DrainWindow (or
 // nine tenths of the time until ctx's deadline, if that is less) and returns when none is left. When ctx ends first, it
 // ends the rest at once and returns ctx's error. The history may be closed before or meanwhile.

@@ -104,6 +104,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 func (e *Engine) Start(ctx context.Context) error {
 	e.workers.Go("connections", e.Sinks.Run)
 	e.workers.Go("hub", e.Hub.Run)
+	e.workers.Go("memory", newCalm(e.Hub.Subscribers).run)
 	return e.startControl(ctx)
 }
 

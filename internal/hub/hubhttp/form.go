@@ -16,6 +16,12 @@ import (
 // minFormPairs is how many fields a form may have at least, whatever the limit of topics.
 const minFormPairs = 4096
 
+// Bounds of the buffer through which a body is read, in bytes. One of known length is read at once if it fits.
+const (
+	minReadBuffer = 512
+	maxReadBuffer = 32 << 10
+)
+
 // readForm reads the body of c's request as a form of at most limit bytes (0: any number). It must be called before the connection is hijacked. The errors are
 // errMediaType, errBodyTooLarge, errBodyTimeout, errBodyUnread, and the *mercure.FieldError of too many fields.
 func (a *api) readForm(c echo.Context, limit int) ([]mercure.Pair, error) {
@@ -51,7 +57,9 @@ func (a *api) readBody(w http.ResponseWriter, r *http.Request, limit int64) (str
 	if limit > 0 {
 		body = http.MaxBytesReader(w, r.Body, limit)
 	}
-	if _, err := io.Copy(&b, body); err != nil {
+	// Most bodies are small: a buffer of io.Copy's own size would cost more than all else that is done with them.
+	buf := make([]byte, min(max(r.ContentLength+1, minReadBuffer), maxReadBuffer))
+	if _, err := io.CopyBuffer(&b, body, buf); err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return "", errBodyTooLarge
 		}

@@ -33,7 +33,7 @@ func TestBufferedSink(t *testing.T) {
 	}
 	t.Run("writes and ends cleanly", func(t *testing.T) {
 		server, client := pair(t)
-		k := newSet(t).connSink(opaque{server}, headerBlock(nil, http.Header{}))
+		k := newSet(t).connSink(opaque{server}, headerBlock(http.Header{}, http.Header{}))
 		k.Start(&notes{})
 		if n, err := k.TryWrite([]byte("1\r\nx\r\n")); n != 6 || err != nil {
 			t.Errorf("TryWrite = %d, %v", n, err)
@@ -45,7 +45,7 @@ func TestBufferedSink(t *testing.T) {
 	})
 	t.Run("finds the descriptor in a wrapper", func(t *testing.T) {
 		server, client := pair(t)
-		k := newSet(t).connSink(wrapped{server}, headerBlock(nil, http.Header{}))
+		k := newSet(t).connSink(wrapped{server}, headerBlock(http.Header{}, http.Header{}))
 		k.Start(&notes{})
 		k.Finish()
 		if got := body(t, client); got != "" {

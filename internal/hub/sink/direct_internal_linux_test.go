@@ -9,7 +9,7 @@ import (
 
 func direct(t *testing.T, s *Set, conn net.Conn) *directSink {
 	t.Helper()
-	d, ok := s.connSink(conn, headerBlock(nil, http.Header{})).(*directSink)
+	d, ok := s.connSink(conn, headerBlock(http.Header{}, http.Header{})).(*directSink)
 	if !ok {
 		t.Fatal("a TCP connection is not written to directly")
 	}

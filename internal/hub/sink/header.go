@@ -15,22 +15,21 @@ func merge(base, header http.Header) {
 	}
 }
 
+// usualHead is about what the head of a response and the first bytes of its stream take.
+const usualHead = 640
+
 // headerBlock returns the head of a hijacked response: status 200, the fields of both headers, of which the second
-// wins, and the framing, which is chunked and ends with the connection.
+// wins, and the framing, which is chunked and ends with the connection. It changes base, which nobody else has any more.
 func headerBlock(base, header http.Header) []byte {
-	all := base.Clone()
-	if all == nil {
-		all = http.Header{}
+	merge(base, header)
+	base.Set("Connection", "close")
+	base.Set("Transfer-Encoding", "chunked")
+	if base.Get("Date") == "" {
+		base.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	}
-	merge(all, header)
-	all.Set("Connection", "close")
-	all.Set("Transfer-Encoding", "chunked")
-	if all.Get("Date") == "" {
-		all.Set("Date", time.Now().UTC().Format(http.TimeFormat))
-	}
-	var b bytes.Buffer
+	b := bytes.NewBuffer(make([]byte, 0, usualHead))
 	b.WriteString("HTTP/1.1 200 OK\r\n")
-	_ = all.Write(&b) // a bytes.Buffer takes everything; line ends within values become spaces
+	_ = base.Write(b) // a bytes.Buffer takes everything; line ends within values become spaces
 	b.WriteString("\r\n")
 	return b.Bytes()
 }
