@@ -1,5 +1,5 @@
 // Package history is the port of the hub's single ordered log of updates, and
-// its contract. Packages memory and segments implement it; package historytest
+// its contract. The packages beside it implement it; package historytest
 // is the suite that every implementation passes. The hub's engine is the only
 // user: no implementation ever sees a subscriber, a matcher or a token.
 //
@@ -35,8 +35,20 @@
 // # Event ids
 //
 // Ids are expected to be unique and need not be. Seek resolves an id to the earliest
-// retained entry that bears it (REC-12), whatever the number of entries, in time
-// that does not depend on it.
+// retained entry that bears it (REC-12) by an index, so that its time depends little on the
+// number of entries, or not at all.
+//
+// # Selections
+//
+// Replay may leave out what a reader has no use for ([Selection]): an implementation with an index of topics then costs what is
+// wanted, not what is stored. Topics in normal form (topic.Normal) are those of which the beginning of a pattern says
+// something. A page is bounded by what it holds and by what was looked at in vain ([Query.PassedBytes]).
+//
+// # Tending
+//
+// A log may be able to describe itself ([Inspector]), to check itself ([Verifier]), to give back space ([Compacter]), to be copied
+// ([Backupper]), and to take over the entries of another one ([Importer], [Exporter]), so that a history can move from one implementation to
+// another. Positions and epoch are not taken over, ids and times are.
 //
 // # Epochs and copies
 //

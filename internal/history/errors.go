@@ -27,6 +27,8 @@ var (
 	ErrForeignFile = errors.New("history: not a file of this store")
 	// ErrNewerFormat says that a newer version of the program wrote the store.
 	ErrNewerFormat = errors.New("history: store has a newer format")
+	// ErrNotEmpty says that a log which was to take over another one's entries has, or had, entries of its own.
+	ErrNotEmpty = errors.New("history: store is not empty")
 	// ErrCorrupt says that acknowledged entries cannot be read back. Nothing was
 	// changed or removed.
 	ErrCorrupt = errors.New("history: store is damaged")

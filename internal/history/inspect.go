@@ -14,9 +14,9 @@ type Stats struct {
 	Epoch string `json:"epoch"`
 	// Events is the number of retained entries.
 	Events int64 `json:"events"`
-	// Bytes is what the retained entries take where they are stored.
+	// Bytes is what the retained entries and their indexes take where they are stored.
 	Bytes int64 `json:"bytes"`
-	// Segments is the number of files; 0 for a log without files.
+	// Segments is the number of files with entries, without their indexes; 0 for a log without files.
 	Segments int `json:"segments"`
 	// First and Last are those of Head.
 	First Position `json:"first"`

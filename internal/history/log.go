@@ -64,9 +64,9 @@ const DefaultPageBytes = 1 << 20
 // passedFactor is how much more of a log may be passed over for a page than the page may hold.
 const passedFactor = 16
 
-// PassedBytes bounds the entries that are passed over for one page because the selection leaves them out, by about their
-// [Record.Size]. Without a bound a selection of little would keep its reader, and those in line behind it, for as long as
-// the whole log takes.
+// PassedBytes bounds the entries that are looked at in vain for one page, by about their [Record.Size]. Without a bound a selection
+// of little would keep its reader, and those in line behind it, for as long as the whole log takes. What an implementation
+// passes over by an index does not count, but the topics that it has to ask a pattern about do.
 func (q *Query) PassedBytes() int {
 	if q.MaxBytes <= 0 {
 		return passedFactor * DefaultPageBytes
@@ -94,8 +94,12 @@ type Selection struct {
 	// Exact selects entries with one of these topics.
 	Exact []string
 	// Pattern selects entries with a topic for which it returns true; nil selects
-	// none. It is called from one goroutine at a time, with the log's locks free.
+	// none. It is called from one goroutine at a time, with the log's locks free, and must answer the same for the same
+	// topic as long as the call lasts: an implementation may ask once for all entries with a topic.
 	Pattern func(topic string) bool
+	// Prefixes narrows Pattern for topics that are in normal form (topic.Normal): Pattern returns true for such a topic
+	// only when it begins with one of these. nil says nothing. Other topics are asked of Pattern one by one.
+	Prefixes []string
 }
 
 // Log is the hub's ordered log of updates.

@@ -42,8 +42,22 @@ func (f *filter) selection() history.Selection {
 	s := history.Selection{Exact: f.exact}
 	if len(f.patterns) > 0 {
 		s.Pattern = func(raw string) bool { return f.matches(f.compiler.Topic(raw)) }
+		s.Prefixes = f.prefixes()
 	}
 	return s
+}
+
+// prefixes returns with what the topics in normal form begin that the patterns select; nil when that can be anything.
+func (f *filter) prefixes() []string {
+	list := make([]string, len(f.patterns))
+	for i, m := range f.patterns {
+		prefix, ok := m.Prefix()
+		if !ok {
+			return nil
+		}
+		list[i] = prefix
+	}
+	return list
 }
 
 // apply returns the entries that the reader gets; it uses the slice again.

@@ -1,8 +1,9 @@
 // Package topic holds the rules for topic strings and the matchers that select them.
 //
 // It owns the character rules of topics, the two matcher types (exact strings and URL Patterns), the test for the
-// reserved hub namespace, the proof that one matcher selects no more than another, and the index that finds, among
-// many matchers, those that select a topic. It does not own how topics and matchers travel (package mercure) nor what
+// reserved hub namespace, the proof that one matcher selects no more than another, the index that finds, among
+// many matchers, those that select a topic, and what stores need to find, among many topics, those that a matcher selects: the
+// normal form of topics ([Normal]) and how those begin that a pattern selects ([Matcher.Prefix]). It does not own how topics and matchers travel (package mercure) nor what
 // a token grants (package rar).
 //
 // # URL Patterns
@@ -19,7 +20,8 @@
 // # Invariants
 //
 //   - An absolute pattern is compiled without a base; a relative one against the hub URL.
-//   - A topic is parsed at most once, by the parser that go-urlpattern itself uses.
+//   - A topic is parsed at most once, by the parser that go-urlpattern itself uses; one in normal form is only cut into
+//     the components that the parser would find.
 //   - The matcher "*" selects every topic, whatever its type and whether or not the topic is a URL.
 //   - A pattern that could not be matched exactly as the library would is refused: one with characters that topics may
 //     not hold, with a regular expression that is not one by itself, or with very large ones.

@@ -55,22 +55,30 @@ func (t *Topic) parse() {
 		if t.excessive = excessive(t.raw); t.excessive {
 			return
 		}
+		if Normal(t.raw) { // as most are, and parsing takes longer than all else that is done with a topic
+			t.valid, t.components = true, normalComponents(t.raw)
+			return
+		}
 		u, ok := t.compiler.resolve(t.raw)
 		if !ok {
 			return
 		}
-		t.valid = true
-		t.components = [componentCount]string{
-			protocolComponent: u.Scheme(),
-			usernameComponent: u.Username(),
-			passwordComponent: u.Password(),
-			hostnameComponent: u.Hostname(),
-			portComponent:     u.Port(),
-			pathnameComponent: u.Pathname(),
-			searchComponent:   u.Query(),
-			hashComponent:     u.Fragment(),
-		}
+		t.valid, t.components = true, componentsOf(u)
 	})
+}
+
+// componentsOf returns the components of u that patterns are tested against.
+func componentsOf(u *url.Url) [componentCount]string {
+	return [componentCount]string{
+		protocolComponent: u.Scheme(),
+		usernameComponent: u.Username(),
+		passwordComponent: u.Password(),
+		hostnameComponent: u.Hostname(),
+		portComponent:     u.Port(),
+		pathnameComponent: u.Pathname(),
+		searchComponent:   u.Query(),
+		hashComponent:     u.Fragment(),
+	}
 }
 
 // excessive reports whether raw has too many slashes, or an at sign too far into what could be its authority.

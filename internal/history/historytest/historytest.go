@@ -6,7 +6,7 @@
 //	}
 //
 // It checks order, visibility, ids and their twins, paging, retention,
-// back-pressure, concurrency, closing and reopening, and statistics where there are any, but not what survives a
+// back-pressure, concurrency, closing and reopening, and statistics, verification, compaction, import and export where there are any, but not what survives a
 // crash: that depends on the implementation. Run it with the race detector too.
 package historytest
 
@@ -76,6 +76,8 @@ func Run(t *testing.T, o Options, open func(t *testing.T, l Limits) Store) {
 		{"concurrency", s.testConcurrency},
 		{"lifecycle", s.testLifecycle},
 		{"inspect", s.testInspect},
+		{"tend", s.testTend},
+		{"transfer", s.testTransfer},
 	} {
 		t.Run(group.name, group.run)
 	}
@@ -119,7 +121,7 @@ func (f *fixture) context() context.Context {
 func record(n int) *history.Record {
 	id := "urn:test:" + strconv.Itoa(n)
 	r := &history.Record{
-		ID: id, Topics: []string{topic(n)}, Private: n%3 == 0,
+		ID: id, Topics: []string{topicOf(n)}, Private: n%3 == 0,
 		Event: fmt.Appendf(nil, "id: %s\ndata: number %d\n\n", id, n),
 	}
 	if n%5 == 0 {
@@ -128,8 +130,8 @@ func record(n int) *history.Record {
 	return r
 }
 
-// topic is the canonical topic of record n; ten records in a row have different ones.
-func topic(n int) string { return "https://example.com/topics/" + strconv.Itoa(n%10) }
+// topicOf is the canonical topic of record n; ten records in a row have different ones.
+func topicOf(n int) string { return "https://example.com/topics/" + strconv.Itoa(n%10) }
 
 // sized makes a record whose event has so many bytes.
 func sized(n, bytes int) *history.Record {
@@ -160,13 +162,20 @@ func (f *fixture) fill(first, count int) {
 // fillFast appends as fill does, from so many goroutines, in whatever order.
 func (f *fixture) fillFast(first, count, writers int) {
 	f.t.Helper()
+	f.appendFast(first, count, writers, record)
+}
+
+// appendFast appends the records numbered from first that makeRecord returns, from so many goroutines, in whatever order.
+func (f *fixture) appendFast(first, count, writers int, makeRecord func(n int) *history.Record) {
+	f.t.Helper()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	ctx := f.context()
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience+time.Duration(count)*10*time.Millisecond)
+	defer cancel()
 	for w := range writers {
 		wg.Go(func() {
 			for n := first + w; n < first+count; n += writers {
-				r := record(n)
+				r := makeRecord(n)
 				p, err := f.log.Append(ctx, r)
 				if err != nil {
 					f.t.Errorf("Append(%s) = %v", r.ID, err)

@@ -54,7 +54,7 @@ func (s *suite) testOrder(t *testing.T) {
 		many := record(2)
 		many.Topics = nil
 		for n := range 1000 {
-			many.Topics = append(many.Topics, topic(n)+string(rune('a'+n%26)))
+			many.Topics = append(many.Topics, topicOf(n)+string(rune('a'+n%26)))
 		}
 		f.append(many)
 		odd := record(3)

@@ -7,6 +7,8 @@
 // exceeds the limit by bytes. A running Tail never loses entries to retention: what it has
 // not got is kept for it.
 //
-// One mutex protects the whole state; no call holds it for longer than one
-// append, one look-up, or the copying of some hundred entries.
+// There is no index of topics: Replay looks at every entry after the cursor, a bounded number per page.
+//
+// One mutex protects the whole state; no call but Verify holds it for longer than one
+// append, one look-up, or the copying of some hundred entries. Verify holds it while it looks at all entries.
 package memory

@@ -59,10 +59,11 @@ type Log struct {
 	calls sync.WaitGroup // running calls; Close waits for them
 
 	// mu protects all fields below.
-	mu     sync.Mutex
-	ring   ring
-	last   history.Position
-	closed bool
+	mu        sync.Mutex
+	ring      ring
+	last      history.Position
+	importing bool
+	closed    bool
 }
 
 var _ history.Log = (*Log)(nil)
@@ -100,14 +101,29 @@ func (l *Log) Append(ctx context.Context, r *history.Record) (history.Position, 
 		return 0, fmt.Errorf("append to memory: %w", err)
 	}
 	defer l.calls.Done()
-	if err := l.feed.Admit(ctx, int64(r.Size())); err != nil {
+	p, err := l.append(ctx, r, time.Time{})
+	if err != nil {
 		return 0, fmt.Errorf("append to memory: %w", err)
+	}
+	return p, nil
+}
+
+// append appends r as of some time in the past; the zero time is the present.
+func (l *Log) append(ctx context.Context, r *history.Record, at time.Time) (history.Position, error) {
+	if err := l.feed.Admit(ctx, int64(r.Size())); err != nil {
+		return 0, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if now := time.Now(); at.IsZero() || at.After(now) {
+		at = now
+	}
+	if n := l.ring.len(); n > 0 && at.Before(l.ring.at(n-1).stored) {
+		at = l.ring.at(n - 1).stored
+	}
 	l.last++
 	e := history.Entry{Position: l.last, Record: *r}
-	l.ring.push(e, time.Now())
+	l.ring.push(e, at)
 	l.trim()
 	l.feed.Publish([]history.Entry{e})
 	return e.Position, nil

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
@@ -69,4 +70,31 @@ func (r *ring) pop() {
 		clear(r.items[n:])
 		r.items, r.head = r.items[:n], 0
 	}
+}
+
+// check compares the index with the entries, the first of which is at the position.
+func (r *ring) check(first history.Position) error {
+	seen := make(map[string]history.Position, len(r.ids))
+	var bytes int64
+	for i := range r.len() {
+		it := r.at(i)
+		if p := first + history.Position(i); it.Position != p {
+			return fmt.Errorf("entry %d is at position %d", it.Position, p)
+		}
+		before, ok := seen[it.ID]
+		if !ok && r.ids[it.ID].first != it.Position || ok && r.at(int(before-first)).twin != it.Position {
+			return fmt.Errorf("the index of ids leaves out entry %d", it.Position)
+		}
+		seen[it.ID] = it.Position
+		bytes += int64(it.Size())
+	}
+	for id, last := range seen {
+		if t := r.ids[id]; t.last != last || r.at(int(last-first)).twin != 0 {
+			return fmt.Errorf("the index of ids goes wrong after entry %d", last)
+		}
+	}
+	if len(seen) != len(r.ids) || bytes != r.bytes {
+		return fmt.Errorf("the index holds %d ids and counts %d bytes, the entries have %d and %d", len(r.ids), r.bytes, len(seen), bytes)
+	}
+	return nil
 }

@@ -19,10 +19,10 @@ type committer struct {
 	buf     []byte
 	batch   []*request
 	entries []history.Entry
-	hashes  []uint64
 	millis  int64 // time of the newest record, so that times never decrease
-	cut     bool  // the segment was cut back, and not synced since
-	failing bool  // the last commit failed in a way that the next one may not
+	stamps  []int64
+	cut     bool // the segment was cut back, and not synced since
+	failing bool // the last commit failed in a way that the next one may not
 }
 
 // runCommitter commits what is queued until the log is closed, when nothing is queued any more.
@@ -95,7 +95,7 @@ func (l *Log) commit(batch []*request, bytes int) error {
 		return err
 	}
 	s := l.committer.segment
-	if s.count > 0 && (s.size+int64(bytes) > l.o.SegmentBytes || s.count+len(batch) > l.o.segmentEvents()) {
+	if s.count > 0 && l.overfull(s, batch, bytes) {
 		if err := l.rotate(); err != nil {
 			return err
 		}
@@ -109,17 +109,27 @@ func (l *Log) commit(batch []*request, bytes int) error {
 	return nil
 }
 
+// overfull tells whether the batch is too much for the segment, or for the memory that its index takes while it grows.
+func (l *Log) overfull(s *segment, batch []*request, bytes int) bool {
+	posts := len(s.growing.posts)
+	for _, q := range batch {
+		posts += len(q.record.Topics)
+	}
+	return s.size+int64(bytes) > l.o.SegmentBytes || s.count+len(batch) > l.o.segmentEvents() || posts > maxSegmentPosts
+}
+
 // encode fills the committer's buffers with the batch.
 func (l *Log) encode(s *segment, batch []*request) {
 	c := &l.committer
-	c.millis = max(c.millis, time.Now().UnixMilli())
-	c.buf, c.entries, c.hashes = c.buf[:0], c.entries[:0], c.hashes[:0]
+	now := time.Now().UnixMilli()
+	c.buf, c.entries, c.stamps = c.buf[:0], c.entries[:0], c.stamps[:0]
 	next := s.last() + 1
 	for i, q := range batch {
 		q.position = next + history.Position(i)
+		c.millis = max(c.millis, q.stamped(now))
 		c.buf = appendRecord(c.buf, s.seed, stamp{position: q.position, millis: c.millis, first: i == 0}, q.record)
 		c.entries = append(c.entries, history.Entry{Position: q.position, Record: *q.record})
-		c.hashes = append(c.hashes, l.hash(q.record.ID))
+		c.stamps = append(c.stamps, c.millis)
 	}
 }
 
@@ -159,9 +169,12 @@ func (l *Log) fail(cause error) error {
 func (l *Log) publish(s *segment, batch []*request) {
 	c := &l.committer
 	l.mu.Lock()
-	before := s.size
+	before, b := s.size, c.buf
 	for i, q := range batch {
-		s.add(c.hashes[i], c.millis, q.size)
+		rest := b[fixedSize:q.size]
+		n := len(q.record.ID)
+		s.add(l.hash(s.key, rest[:n]), c.stamps[i], q.size, len(q.record.Topics), rest[n:])
+		b = b[q.size:]
 	}
 	l.bytes += s.size - before
 	l.last = s.last()

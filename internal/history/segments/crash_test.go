@@ -73,10 +73,32 @@ func TestKill(t *testing.T) {
 	last := history.Position(0)
 	for round := range 6 {
 		last = max(last, runAndKill(t, dir, acknowledged, 150+round*400))
+		damageIndexes(t, dir, round)
 		checkAcknowledged(t, dir, acknowledged, last)
 	}
 	if oldest := names(t, dir)[0]; filepath.Base(oldest) == "0000000000000001.seg" {
 		t.Error("no file was ever removed: the test says nothing about retention")
+	}
+}
+
+// damageIndexes makes of the index files what a loss of power could have made of them, and more: another thing each round, beside
+// what the kill has left.
+func damageIndexes(t *testing.T, dir string, round int) {
+	t.Helper()
+	files := indexFiles(t, dir)
+	for i, name := range files {
+		b := readFile(t, name)
+		switch (i + round) % 6 {
+		case 0:
+			remove(t, name)
+		case 1:
+			writeFile(t, name, b[:len(b)/2])
+		case 2:
+			b[len(b)-1-i%len(b)] ^= 1
+			writeFile(t, name, b)
+		case 3:
+			writeFile(t, name, readFile(t, files[0]))
+		}
 	}
 }
 

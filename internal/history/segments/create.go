@@ -15,7 +15,9 @@ import (
 func (l *Log) createSegment(base history.Position) (*segment, error) {
 	name := segmentName(base)
 	temp := name + tempSuffix
-	seed, err := l.writeHeader(temp, base)
+	h := header{base: base, created: time.Now(), store: l.store}
+	_, _ = rand.Read(h.salt[:]) // never fails: crypto/rand aborts the program instead
+	seed, err := l.writeHeader(temp, &h)
 	if err == nil {
 		err = l.install(temp, name)
 	}
@@ -29,8 +31,7 @@ func (l *Log) createSegment(base history.Position) (*segment, error) {
 	if err != nil {
 		return nil, l.undoCreate(err, name)
 	}
-	x := newGrowingIndex()
-	return &segment{base: base, name: name, seed: seed, file: f, size: headerSize, growing: x, ids: x}, nil
+	return &segment{base: base, name: name, header: h, seed: seed, key: h.key(), file: f, size: headerSize, growing: newGrowing()}, nil
 }
 
 // install gives a finished file its name, and overwrites nothing: whoever has put a file of that name there since the
@@ -61,12 +62,10 @@ func (l *Log) undoCreate(cause error, name string) error {
 
 // writeHeader makes a durable file with a header and nothing else. The file is closed again, because
 // some systems cannot rename open files.
-func (l *Log) writeHeader(name string, base history.Position) (seed uint32, err error) {
+func (l *Log) writeHeader(name string, h *header) (seed uint32, err error) {
 	if err := l.removeIfThere(name); err != nil {
 		return 0, err
 	}
-	h := header{base: base, created: time.Now(), store: l.store}
-	_, _ = rand.Read(h.salt[:]) // never fails: crypto/rand aborts the program instead
 	b, seed := h.encode()
 	f, err := l.folder.Create(name)
 	if err != nil {

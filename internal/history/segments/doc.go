@@ -21,21 +21,23 @@
 //
 // # Retention
 //
-// The limit by number is exact. The limit by bytes is one of the files: the oldest
+// The limit by number is exact. The limit by bytes is one of the files, indexes included: the oldest
 // segments are removed so that the files, a full newest one included, stay
 // within it; between that limit and a quarter less is kept. The limit by age
 // removes a segment when its newest entry has passed it; a segment is closed
 // after an eighth of it at the latest, so entries go between one and nine
 // eighths of the limit, give or take the janitor's interval of at most a minute. Files are removed
-// oldest first, by a janitor goroutine.
+// oldest first, each after its index, by a janitor goroutine. A segment that is being read goes when that is over, so for so long
+// the files can exceed the limit. Compact does at once what the janitor would do.
 //
 // # Files
 //
 // The folder (0700) holds a file LOCK, on which the process that has the store open
 // holds an exclusive lock (flock, or LockFileEx on Windows), and segments (0600), named
 // after the position of their first record in 16 hexadecimal digits:
-// 0000000000000001.seg. A segment under construction ends with .tmp and is removed
-// when found. Names that start with a dot and lost+found are left alone; any other file, and any link, makes
+// 0000000000000001.seg. Beside each segment but the last lies its index, 0000000000000001.idx (0600). A file
+// under construction ends with .tmp and is removed when found, as is an index without a full segment. Names
+// that start with a dot and lost+found are left alone; any other file, and any link, makes
 // Open fail with history.ErrForeignFile, and rights of others than owner and group with private.ErrLoose. No file that
 // has appeared meanwhile is overwritten. Integers are little-endian. A segment is a
 // header and records without gaps:
@@ -64,45 +66,98 @@
 //	    24    8  time of the append, milliseconds since 1970 UTC, never decreasing
 //	    32       id; for each topic its length (4 bytes) and bytes; the event
 //
+// An index is a header and three sections without gaps. The checksums continue from that of the segment's header, so that the
+// index of another segment does not pass for it. It is made of the segment alone: the same segment has the same index.
+//
+//	offset size  index header, 128 bytes
+//	     0    8  magic: "cbridx" CR LF
+//	     8    2  format version: 1
+//	    10    2  size of the header: 128
+//	    12    4  0
+//	    16    8  base
+//	    24   28  store id and salt of the segment
+//	    52    4  number of records
+//	    56    8  size of the segment
+//	    64   16  times of the first and the last record
+//	    80    8  number of topics in normal form (topic.Normal), and of others
+//	    88    8  sizes of the topics' text, and of the postings
+//	    96   12  CRC-32C of each section
+//	   108   16  0
+//	   124    4  CRC-32C of bytes 0 to 123
+//
+//	ids          the hashes of all ids (8 bytes each), in order; the number of the record (4) of each
+//	offsets      the offset (4) of each record
+//	topics       for each topic where its text and its postings begin (4 and 4), and where the last ones end; the
+//	             text of all topics, those in normal form first, each kind in order; their postings: for each topic
+//	             the number of its first record, and how many further on the next one is, as varints
+//
+// Records are numbered from 0. The hash of an id is the first 8 bytes of the SHA-256 of a key and the id; the key is the SHA-256
+// of "cinnabar segments: hashes of ids", store id and salt. The salt is random, and no more than the updates themselves known to
+// anybody who may not read the files, so chosen ids cannot collide.
+//
 // # Opening
 //
-// Open reads and checks every record once, several segments at a time, to build its
-// index: about a second per million small records in the page cache. Only the last
-// segment can have been cut short by a crash: its tail from the first invalid record on
+// How long Open takes does not depend on the length of the history. It reads the last segment, of at most 131,072 records, and of
+// each other one no more than its header and that of its index; when the last one is still empty, also the last record of the one before, and
+// all of that if it has no index. So damage in a full segment is found when it is read, by Replay,
+// Seek, Tail, Export, Backup or Verify: they fail with history.ErrCorrupt and say where.
+//
+// Only the last segment can have been cut short by a crash: its tail from the first invalid record on
 // was never acknowledged and is cut off, unless a valid record that starts a
 // later commit follows, which proves that the invalid one had been synced; the search for one takes time that grows with
-// the tail alone, whatever a publisher has put into it. That, and an
-// invalid record or a gap anywhere else, is history.ErrCorrupt, and nothing is changed.
+// the tail alone, whatever a publisher has put into it. That, a gap between segments, and a segment whose size
+// is not the one that its index tells of are history.ErrCorrupt, and nothing is changed.
 // A newer format is history.ErrNewerFormat. Missing segments at the beginning cannot be told from trimmed ones.
+//
+// An index that is missing, damaged, of another version or of another segment is never an error. It is made from its segment, in
+// the background or as soon as something needs it, and replaced. Until then the number of a segment's records is taken from the
+// name of the next one. A damaged section of an index is noticed when it is first used; Verify compares all of it with the records.
 //
 // A successor waits for the lock as long as Options.Wait. Its owner gives the lock up last, when its files are closed,
 // and nobody looks at the files before having it, so no two processes write. A store can also be opened for reading
-// alone, which takes the lock and changes nothing.
+// alone, which takes the lock and changes nothing: the indexes that it lacks are made in memory, when something needs them.
 //
 // # Backup
 //
 // Backup copies the segments from the newest to the oldest, up to where each ended when it began, while the committer
 // and the janitor go on. A segment that was trimmed before its turn is left out, and with it the older ones, so the
 // copy has no gap and holds up no removal but that of the file it is reading. Every record is checked. The copy is
-// another store: its segments have another store id, salts of their own, and checksums that continue from these.
+// another store: its segments have another store id, salts of their own, and checksums that continue from these. It has no
+// indexes: whoever opens it makes them.
 //
 // # Index
 //
-// Each segment has its own index in memory: sparse offsets (one per 64 KiB or 256 records)
-// and the hashes of its ids, 12 bytes per entry once the segment is full. A segment has at
-// most 131,072 entries and keeps one file open. Hashes are keyed with a secret of the process, so
-// that chosen ids cannot collide, and a hit is checked against the record on disk, so that
-// equal hashes do no harm. Replay reads from the cursor on and passes over what the selection does not
-// want without copying it, a bounded amount per page; there is no index of topics.
+// The index of the segment that is being written grows in memory, by some 40 bytes per record and another 40 and its text per
+// distinct topic. A segment is full at its size, at an eighth of the limit by number, at 131,072 records, or when its records have
+// 524,288 topics, so that memory is bounded whatever is published. The janitor then writes the index to its file, which is mapped into
+// memory and takes part of the page cache, not of the heap. The file is synced before it gets its name. The name is not made durable: what a
+// loss of power takes away is made again, as is, when the store is opened next, one whose file somebody has removed. While no
+// file can be written, the index stays in memory, and the logger is told once for each segment.
 //
-// A full segment never changes, so a sealed index in a file beside it would take the place of the
-// one in memory without a change elsewhere; it would need a secret of the store for its hashes.
+// Seek looks in every segment from the oldest on. Hits are checked against the record, so equal hashes do no harm. A segment
+// that cannot be read does not keep it from finding what is in another one.
+//
+// Replay costs what is cheaper, for each segment: its entries after the cursor, one after the other, or the postings of the
+// selection. Topics of Exact are looked up. A pattern is asked once about each distinct topic that it can select: of those in normal form
+// about the ones with a prefix of the selection, which lie together, and about all others. When these are many, 128 records
+// are looked at first, and the others too if one in sixteen of them is selected, since the page is full soon then. Wanted
+// records that lie close together are read at once.
+//
+// A page ends when it is full, or when too much was looked at in vain: records that are not selected count by their size, topics that a
+// pattern was asked about by their length and 128 bytes.
+//
+// # Verification and transfer
+//
+// Verify reads all records and makes every index again. Appends wait for it for microseconds at a time. Compact
+// enforces the limits, mends indexes and writes missing ones; appends do not wait. Import gives records to the committer, 4,096 or 4 MiB
+// to a commit, with the times that they bear; Export reads as Replay does.
 //
 // # Concurrency
 //
-// The committer is the only writer of files and, under the log's lock, of the
-// state that readers look at. The janitor builds the indexes of full segments and removes
-// trimmed files that nobody reads any more. Readers look up a segment under the lock
-// and read the file without it. Lock order:
-// reaping, log, feed; the queue's lock is a leaf.
+// The committer is the only writer of segments and, under the log's lock, of the
+// state that readers look at. The janitor, or Compact, writes the indexes of full segments and removes
+// trimmed files that nobody reads any more. Readers look up a segment under the log's lock, hold it, and
+// read the file and its index without the lock; of an index that grows they copy what never changes again. Patterns are asked with no lock held.
+// An index is made under its segment's own lock, by whoever needs it first. A mapped file that cannot be
+// read is a damaged index. Lock order: sealing, reaping, a segment's building, log, feed; the queue's lock is a leaf.
 package segments

@@ -120,16 +120,20 @@ func TestOpen_missingFirstSegments(t *testing.T) {
 	}
 }
 
-// What a loss of power must not do, because the store syncs, is damage when something does it all the same.
+// What a loss of power must not do, because the store syncs, is damage when something does it all the same. In a full segment
+// it is found when it is read, or when the index has gone too as soon as that is missed.
 func TestOpen_zeros(t *testing.T) {
 	for name, tc := range map[string]struct {
 		segment, from int
-		want          error
+		unindexed     bool
+		want          error // of Open; nil for that of whatever reads it
 	}{
-		"the end of a full segment":     {0, headerSize + recordSize, history.ErrCorrupt},
-		"all records of a full segment": {0, headerSize, history.ErrCorrupt},
-		"all of a full segment":         {0, 0, history.ErrForeignFile},
-		"all of the last segment":       {2, 0, history.ErrForeignFile},
+		"the end of a full segment":                      {0, headerSize + recordSize, false, nil},
+		"the end of a full segment without an index":     {0, headerSize + recordSize, true, nil},
+		"all records of a full segment":                  {0, headerSize, false, nil},
+		"all records of a full segment without an index": {0, headerSize, true, history.ErrCorrupt},
+		"all of a full segment":                          {0, 0, false, history.ErrForeignFile},
+		"all of the last segment":                        {2, 0, false, history.ErrForeignFile},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := smallSegments(t)
@@ -138,6 +142,15 @@ func TestOpen_zeros(t *testing.T) {
 			b := readFile(t, file)
 			clear(b[tc.from:])
 			writeFile(t, file, b)
+			if tc.unindexed {
+				if err := os.Remove(indexFiles(t, o.Dir)[tc.segment]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tc.want == nil {
+				wantDamaged(t, o, file)
+				return
+			}
 			wantRefused(t, o, tc.want)
 		})
 	}
@@ -233,12 +246,13 @@ func TestStats(t *testing.T) {
 	put(t, o, 1, 6)
 	log := mustOpen(t, o)
 	defer mustClose(t, log)
+	mustCompact(t, log)
 	s, err := log.Stats(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var size int64
-	for _, name := range names(t, o.Dir) {
+	for _, name := range append(names(t, o.Dir), indexFiles(t, o.Dir)...) {
 		size += int64(len(readFile(t, name)))
 	}
 	h, err := log.Head(t.Context())

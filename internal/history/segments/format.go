@@ -194,7 +194,7 @@ func decodeRecord(b []byte, seed uint32) (view, error) {
 		},
 		private: b[9]&flagPrivate != 0,
 		topics:  int(binary.LittleEndian.Uint16(b[10:])),
-		id:      b[fixedSize : fixedSize+idLen],
+		id:      b[fixedSize : fixedSize+idLen : n], // the capacity takes in the rest
 		rest:    b[fixedSize+idLen:],
 		size:    n,
 	}
@@ -219,15 +219,21 @@ func cutTopic(b []byte) (topic, rest []byte) {
 	return b[4:n], b[n:]
 }
 
-// entry copies the record out of its buffer.
+// entry copies the record out of its buffer. Id and topics share their memory.
 func (v *view) entry() history.Entry {
-	e := history.Entry{Position: v.position, Record: history.Record{Private: v.private, ID: string(v.id)}}
-	e.Topics = make([]string, v.topics)
+	texts := len(v.id)
 	rest := v.rest
+	for range v.topics {
+		_, rest = cutTopic(rest)
+	}
+	texts += len(v.rest) - len(rest)
+	e := history.Entry{Position: v.position, Record: history.Record{Private: v.private}}
+	all := string(v.id[:texts:texts]) // the topics lie behind the id
+	e.ID, all = all[:len(v.id)], all[len(v.id):]
+	e.Topics = make([]string, v.topics)
 	for i := range e.Topics {
-		var t []byte
-		t, rest = cutTopic(rest)
-		e.Topics[i] = string(t)
+		n := 4 + int(binary.LittleEndian.Uint32(v.rest[len(v.rest)-len(rest)-len(all):]))
+		e.Topics[i], all = all[4:n], all[n:]
 	}
 	e.Event = append([]byte(nil), rest...)
 	return e

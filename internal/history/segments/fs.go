@@ -24,6 +24,9 @@ type file interface {
 	// Sync makes what was written durable, size included.
 	Sync() error
 	Size() (int64, error)
+	// Map returns the first bytes of the file as memory that must not be written to, and what gives that back. It
+	// outlives the file's being closed.
+	Map(size int) (data []byte, free func() error, err error)
 	Close() error
 }
 
@@ -250,6 +253,8 @@ func (d *dir) Close() error {
 type osFile struct{ *os.File }
 
 func (f osFile) Sync() error { return syncData(f.File) }
+
+func (f osFile) Map(size int) ([]byte, func() error, error) { return mapFile(f.File, size) }
 
 func (f osFile) Size() (int64, error) {
 	info, err := f.Stat()

@@ -12,7 +12,7 @@ import (
 
 var _ history.Inspector = (*Log)(nil)
 
-// Stats implements history.Inspector. Bytes is the size of the files, so it counts what the limit by number has trimmed
+// Stats implements history.Inspector. Bytes is the size of the files, indexes included, so it counts what the limit by number has trimmed
 // from the oldest one too. It reads one record, the oldest.
 func (l *Log) Stats(ctx context.Context) (history.Stats, error) {
 	if err := l.begin(ctx); err != nil {
@@ -27,7 +27,7 @@ func (l *Log) Stats(ctx context.Context) (history.Stats, error) {
 		if s.Events == 0 {
 			return s, nil
 		}
-		at, err := l.appendedAt(s.First)
+		at, err := l.appendedAt(ctx, s.First)
 		switch {
 		case errors.Is(err, history.ErrPositionGone): // trimmed meanwhile: look again
 		case err != nil:
@@ -55,7 +55,7 @@ func (l *Log) snapshotStats() history.Stats {
 }
 
 // appendedAt returns when the retained record at p was appended.
-func (l *Log) appendedAt(p history.Position) (time.Time, error) {
+func (l *Log) appendedAt(ctx context.Context, p history.Position) (time.Time, error) {
 	part, err := l.openPart(p-1, p)
 	if err != nil {
 		return time.Time{}, err
@@ -64,9 +64,8 @@ func (l *Log) appendedAt(p history.Position) (time.Time, error) {
 	if part.segment == nil || part.from != p { // p-1 is 0 for the first record of all, which asks for the earliest there is
 		return time.Time{}, history.ErrPositionGone
 	}
-	part.reader.want = probeBytes
 	var millis int64
-	_, err = part.each(func(v *view) bool {
+	_, err = part.each(ctx, 1, func(v *view) bool {
 		millis = v.millis
 		return false
 	})

@@ -7,35 +7,43 @@ import (
 	"fmt"
 	"sort"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
 	"github.com/cinnabar-hub/cinnabar/internal/history/feed"
 )
+
+// hashFunc hashes the id of a record of the segment whose key is given.
+type hashFunc func(key hashKey, id []byte) uint64
 
 // Log is a history.Log in segment files.
 type Log struct {
 	o      Options
 	folder folder
 	store  storeID
-	hash   func(id string) uint64 // keyed
+	hash   hashFunc
 	feed   *feed.Feed
 	queue  *queue
 
 	closing sync.Once
-	calls   sync.WaitGroup // running calls; Close waits for them
-	workers sync.WaitGroup // committer and janitor
-	quit    chan struct{}  // closed by Close to end the workers
-	tidy    chan struct{}  // wakes the janitor; capacity 1, nobody closes it
-	buffers sync.Pool      // of *[]byte, for readers
+	calls   sync.WaitGroup     // running calls; Close waits for them
+	workers sync.WaitGroup     // committer and janitor
+	quit    chan struct{}      // closed by Close to end the workers
+	stop    context.CancelFunc // ends what the janitor is at
+	tidy    chan struct{}      // wakes the janitor; capacity 1, nobody closes it
+	buffers sync.Pool          // of *[]byte, for readers
 
 	committer committer  // belongs to the committer's goroutine
-	reaping   sync.Mutex // held while trimmed files are removed; before mu
+	sealing   sync.Mutex // held while an index file is written; before reaping
+	reaping   sync.Mutex // held while trimmed files are removed; before a segment's building, and mu
+	importing atomic.Bool
 
 	// mu protects all fields below and the marked ones of the segments.
 	mu       sync.RWMutex
 	segments []*segment // by position; the last one is being written; never empty
 	trimmed  []*segment // no longer part of the log, to be removed in this order
-	bytes    int64      // of the files in segments
+	bytes    int64      // of the files in segments, and of their indexes
 	first    history.Position
 	last     history.Position
 	lastID   string
@@ -71,22 +79,14 @@ func (l *Log) Append(ctx context.Context, r *history.Record) (history.Position, 
 }
 
 func (l *Log) append(ctx context.Context, r *history.Record) (history.Position, error) {
-	size := encodedSize(r)
-	if err := checkRecord(r, size); err != nil {
-		return 0, err
-	}
 	if err := l.begin(ctx); err != nil {
 		return 0, err
 	}
 	defer l.calls.Done()
-	if err := l.state(); err != nil {
+	q, err := l.enqueue(ctx, r, time.Time{})
+	if err != nil {
 		return 0, err
 	}
-	if err := l.feed.Admit(ctx, int64(r.Size())); err != nil {
-		return 0, err
-	}
-	q := &request{record: r, size: size, done: make(chan struct{}, 1)}
-	l.queue.push(q)
 	<-q.done
 	return q.position, q.err
 }
@@ -159,6 +159,7 @@ func (l *Log) close() error {
 	l.mu.Unlock()
 	l.feed.Close()
 	l.calls.Wait() // the committer finishes accepted appends meanwhile
+	l.stop()
 	close(l.quit)
 	l.workers.Wait()
 	l.reap()
@@ -168,14 +169,13 @@ func (l *Log) close() error {
 // closeFiles closes what is open and gives up the lock. Nobody uses the log any more.
 func (l *Log) closeFiles() error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	var errs []error
-	for _, s := range append(l.trimmed, l.segments...) {
-		if s.file != nil {
-			errs = append(errs, s.file.Close())
-		}
-	}
+	open := append(l.trimmed, l.segments...)
 	l.trimmed, l.segments = nil, nil
+	l.mu.Unlock()
+	var errs []error
+	for _, s := range open {
+		errs = append(errs, s.close())
+	}
 	errs = append(errs, l.folder.Close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close segments: %w", err)

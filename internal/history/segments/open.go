@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"hash/maphash"
+	"io"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
@@ -37,9 +37,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open segments: %w", err)
 	}
-	seed := maphash.MakeSeed()
-	hash := func(id string) uint64 { return maphash.String(seed, id) }
-	l, err := open(ctx, o, d, hash)
+	l, err := open(ctx, o, d, hashID)
 	if err != nil {
 		return nil, fmt.Errorf("open segments: %w", err)
 	}
@@ -47,7 +45,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 }
 
 // open opens the store in a folder, which it closes when it fails.
-func open(ctx context.Context, o Options, f folder, hash func(string) uint64) (*Log, error) {
+func open(ctx context.Context, o Options, f folder, hash hashFunc) (*Log, error) {
 	l := &Log{
 		o: o.withDefaults(), folder: f, hash: hash, queue: newQueue(),
 		quit: make(chan struct{}), tidy: make(chan struct{}, 1),
@@ -64,20 +62,22 @@ func open(ctx context.Context, o Options, f folder, hash func(string) uint64) (*
 	if l.o.MaxAge > 0 {
 		l.expire(time.Now())
 	}
+	tending, stop := context.WithCancel(context.WithoutCancel(ctx)) // until Close
+	l.stop = stop
 	l.workers.Add(2)
 	go l.runCommitter()
-	go l.runJanitor()
+	go l.runJanitor(tending)
 	l.wakeJanitor()
 	return l, nil
 }
 
 // load reads the store. Nothing is changed before everything was found in order.
 func (l *Log) load(ctx context.Context) error {
-	names, temps, err := l.list()
+	names, leftovers, err := l.list()
 	if err != nil {
 		return err
 	}
-	found, err := l.scanAll(ctx, names)
+	found, err := l.openAll(ctx, names)
 	for _, s := range found {
 		if s != nil {
 			l.segments = append(l.segments, s.segment)
@@ -89,7 +89,7 @@ func (l *Log) load(ctx context.Context) error {
 	if err := checkSequence(found); err != nil {
 		return err
 	}
-	for _, name := range temps {
+	for _, name := range leftovers {
 		if l.o.ReadOnly {
 			break
 		}
@@ -99,15 +99,17 @@ func (l *Log) load(ctx context.Context) error {
 	}
 	switch {
 	case len(found) > 0:
-		return l.resume(found[len(found)-1])
+		return l.resume(ctx, found[len(found)-1])
 	case l.o.ReadOnly:
 		return fmt.Errorf("%w: the folder holds no history", fs.ErrNotExist)
 	}
 	return l.initialise()
 }
 
-// list returns the names of the segments in order, and of those that were never finished.
-func (l *Log) list() (names, temps []string, err error) {
+// list returns the names of the segments in order, and of what is not needed: files that were never finished, and indexes
+// that no full segment has.
+func (l *Log) list() (names, leftovers []string, err error) {
+	var indexes []string
 	files, err := l.folder.List()
 	if err != nil {
 		return nil, nil, err
@@ -117,22 +119,32 @@ func (l *Log) list() (names, temps []string, err error) {
 		if name == lockName || name == "lost+found" || strings.HasPrefix(name, ".") {
 			continue
 		}
-		_, isSegment := parseSegmentName(name)
-		_, isTemp := parseSegmentName(strings.TrimSuffix(name, tempSuffix))
-		if !f.Type().IsRegular() || !isSegment && !isTemp {
+		whole := strings.TrimSuffix(name, tempSuffix)
+		_, isSegment := parseSegmentName(whole)
+		_, isIndex := parseName(whole, indexSuffix)
+		if !f.Type().IsRegular() || !isSegment && !isIndex {
 			return nil, nil, fmt.Errorf("%w: %s", history.ErrForeignFile, name)
 		}
 		if err := l.checkRights(f); err != nil {
 			return nil, nil, err
 		}
-		if isSegment {
+		switch {
+		case whole != name:
+			leftovers = append(leftovers, name)
+		case isSegment:
 			names = append(names, name)
-		} else {
-			temps = append(temps, name)
+		default:
+			indexes = append(indexes, name)
 		}
 	}
 	slices.Sort(names)
-	return names, temps, nil
+	for _, name := range indexes {
+		i, ok := slices.BinarySearch(names, strings.TrimSuffix(name, indexSuffix)+segmentSuffix)
+		if !ok || i == len(names)-1 {
+			leftovers = append(leftovers, name)
+		}
+	}
+	return names, leftovers, nil
 }
 
 // checkRights refuses a file that other users have rights on. Rights of the group are left to the operator: who mounts
@@ -145,19 +157,20 @@ func (l *Log) checkRights(f fs.DirEntry) error {
 	return private.CheckRights(filepath.Join(l.o.Dir, f.Name()), info, othersMask)
 }
 
-// scanAll reads the segments, several at a time. It returns those it opened also when it fails.
-func (l *Log) scanAll(ctx context.Context, names []string) ([]*scanned, error) {
+// openAll opens the segments, several at a time, and reads the last one. It returns those it opened also when it fails.
+func (l *Log) openAll(ctx context.Context, names []string) ([]*scanned, error) {
 	found := make([]*scanned, len(names))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, name := range names {
+	g.SetLimit(runtime.GOMAXPROCS(0) + 1)
+	for i := range slices.Backward(names) { // the last one takes longest
 		g.Go(func() error {
+			name := names[i]
 			f, err := l.folder.Open(name)
 			if err != nil {
 				return err
 			}
 			found[i] = &scanned{segment: &segment{name: name, file: f}}
-			if err := found[i].scan(ctx, l.hash, i == len(names)-1); err != nil {
+			if err := l.openSegment(ctx, found[i], i == len(names)-1); err != nil {
 				if errors.Is(err, fs.ErrNotExist) {
 					err = fmt.Errorf("%w: %w", history.ErrCorrupt, err)
 				}
@@ -169,18 +182,75 @@ func (l *Log) scanAll(ctx context.Context, names []string) ([]*scanned, error) {
 	return found, g.Wait()
 }
 
-// checkSequence checks that the segments follow each other and belong to one store.
+// openSegment reads the last segment of a store. Of another one it reads the header and that of its index. A full segment whose
+// index is missing, or not as it should be, is given one later; only if the index is that of the segment when it had another size, something
+// has happened to the segment, and all of it is read.
+func (l *Log) openSegment(ctx context.Context, s *scanned, isLast bool) error {
+	if err := s.readHeader(); err != nil {
+		return err
+	}
+	if isLast {
+		return s.scan(ctx, l.hash, true)
+	}
+	x, err := l.openIndex(s.segment)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		l.o.Logger.Warn("history index cannot be used and is made again", slog.String("segment", s.name), slog.String("reason", err.Error()))
+	case x.size != s.end:
+		if err := errors.Join(s.scan(ctx, l.hash, false), x.close()); err != nil {
+			return err
+		}
+		return nil
+	default:
+		s.index, s.count, s.size, s.indexed = x, x.count, s.end, int64(len(x.data))
+		s.oldest, s.newest = x.oldest, x.newest
+		return nil
+	}
+	return s.readFirst()
+}
+
+// readFirst reads the first record of a full segment that has no index.
+func (s *scanned) readFirst() error {
+	r := &recordReader{file: s.file, seed: s.seed, next: headerSize, end: s.end, want: fixedSize}
+	v, err := r.read()
+	if err == nil && v.position != s.base {
+		err = recordError("position out of order")
+	}
+	var invalid recordError
+	if errors.As(err, &invalid) || errors.Is(err, io.EOF) {
+		return s.damaged(r, s.base, err)
+	}
+	s.size, s.oldest = s.end, v.millis
+	return err
+}
+
+// checkSequence checks that the segments follow each other and belong to one store. How many records a full segment without an
+// index has follows from the name of the next one.
 func checkSequence(found []*scanned) error {
 	for i := 1; i < len(found); i++ {
 		a, b := found[i-1], found[i]
-		switch {
-		case a.store != b.store:
+		if a.header.store != b.header.store {
 			return fmt.Errorf("%w: %s and %s are of different stores", history.ErrForeignFile, a.name, b.name)
-		case a.last()+1 != b.base:
+		}
+		if a.count == 0 {
+			count := min(b.base-a.base, maxSegmentEvents, history.Position(a.size-headerSize)/fixedSize)
+			a.count = int(count)
+			a.newest = b.begun()
+		}
+		if a.last()+1 != b.base {
 			return fmt.Errorf("%w: records %d to %d, before %s, are missing", history.ErrCorrupt, a.last()+1, b.base-1, b.name)
 		}
 	}
 	return nil
+}
+
+// begun returns a time, milliseconds, that is not before that of any record of the segment before.
+func (s *scanned) begun() int64 {
+	if s.oldest > 0 {
+		return s.oldest
+	}
+	return s.header.created.UnixMilli()
 }
 
 // initialise makes an empty store.
@@ -196,20 +266,42 @@ func (l *Log) initialise() error {
 }
 
 // resume goes on with the store whose last segment is given.
-func (l *Log) resume(s *scanned) error {
+func (l *Log) resume(ctx context.Context, s *scanned) error {
 	if !l.o.ReadOnly {
 		if err := l.mend(s); err != nil {
 			return err
 		}
 	}
-	l.store = s.store
+	l.store = s.header.store
 	for _, x := range l.segments {
-		l.bytes += x.size
+		l.bytes += x.size + x.indexed
 	}
-	l.last, l.lastID = s.last(), s.lastID
+	l.last, l.lastID = s.last(), string(s.lastID)
 	l.committer.segment, l.committer.millis = s.segment, s.newest
+	if err := l.recallLast(ctx); err != nil {
+		return err
+	}
 	l.trim()
 	return nil
+}
+
+// recallLast finds out about the last record when it is not in the last segment, because that has none yet.
+func (l *Log) recallLast(ctx context.Context) error {
+	n := len(l.segments)
+	if l.segments[n-1].count > 0 || n == 1 {
+		return nil
+	}
+	s := l.segments[n-2]
+	var at place
+	if x := s.growing; x != nil {
+		at = x.place(s.count-1, s.size)
+	} else if err := l.withIndex(ctx, s, func(x *sealed) (err error) {
+		at, err = x.place(x.count - 1)
+		return err
+	}); err != nil {
+		return err
+	}
+	return l.readPlace(s, at, func(v *view) { l.lastID, l.committer.millis = string(v.id), v.millis })
 }
 
 // mend makes the last segment one that can be appended to.

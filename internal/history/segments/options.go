@@ -13,8 +13,12 @@ const (
 
 	// maxSegmentBytes keeps offsets within 32 bits with room for one oversized commit.
 	maxSegmentBytes = 1 << 30
-	// maxSegmentEvents bounds the index of the segment being written.
+	// maxSegmentEvents and maxSegmentPosts bound the index of the segment being written: its records, and the topics of all
+	// of them. A single commit may exceed the latter.
 	maxSegmentEvents = 1 << 17
+	maxSegmentPosts  = 1 << 19
+	// maxIndexBytes bounds the index file of a segment.
+	maxIndexBytes = 1 << 32
 	// commitBytes bounds the records of one commit; a single record may exceed it.
 	commitBytes = 4 << 20
 )
@@ -26,7 +30,7 @@ type Options struct {
 	Dir string
 	// MaxEvents bounds the number of entries; 0 means no limit.
 	MaxEvents int
-	// MaxBytes bounds the size of the files; 0 means no limit. Less than 64 KiB makes no sense.
+	// MaxBytes bounds the size of the files, indexes included; 0 means no limit. Less than 64 KiB makes no sense.
 	MaxBytes int64
 	// MaxAge is how long entries are kept at least; 0 means no limit by age.
 	MaxAge time.Duration

@@ -3,6 +3,7 @@ package segments
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,7 +28,13 @@ func (l *ledger) both() (acknowledged, attempted history.Position) {
 func openDisk(t *testing.T, o Options, d *disk) (*Log, error) {
 	t.Helper()
 	o.Dir = "disk"
-	return open(t.Context(), o, d, func(id string) uint64 { n, _ := strconv.ParseUint(strings.TrimPrefix(id, "id-"), 10, 64); return n })
+	return open(t.Context(), o, d, numberHash)
+}
+
+// numberHash is the number in an id, so that those in the files of a test are the same each time.
+func numberHash(_ hashKey, id []byte) uint64 {
+	n, _ := strconv.ParseUint(strings.TrimPrefix(string(id), "id-"), 10, 64)
+	return n
 }
 
 func powerRecord(p history.Position) *history.Record {
@@ -43,8 +50,12 @@ func TestPowerLoss(t *testing.T) {
 	d := newDisk()
 	promised := &ledger{}
 	tried := 0
+	indexes := map[string]bool{}
 	d.before = func(op, name string) {
 		acknowledged, attempted := promised.both()
+		if strings.Contains(name, indexSuffix) {
+			indexes[op] = true
+		}
 		for _, l := range losses() {
 			tried++
 			checkLoss(t, o, d.after(l), acknowledged, attempted, fmt.Sprintf("before %s %s at %d, %s", op, name, attempted, l.name))
@@ -70,6 +81,9 @@ func TestPowerLoss(t *testing.T) {
 		if err := log.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if want := map[string]bool{"create": true, "write": true, "sync": true, "rename": true, "remove": true}; !maps.Equal(indexes, want) {
+		t.Errorf("losses before %v of index files, want %v", indexes, want)
 	}
 	t.Logf("%d losses of power", tried)
 }
@@ -152,7 +166,7 @@ func TestPowerLoss_afterNoSpace(t *testing.T) {
 	d := newDisk()
 	full := &faults{folder: d}
 	o.Dir = "disk"
-	log, err := open(t.Context(), o, full, func(string) uint64 { return 1 })
+	log, err := open(t.Context(), o, full, constantHash)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,12 +9,21 @@ import (
 // request is an append that waits for its commit.
 type request struct {
 	record *history.Record
-	size   int // encoded
+	size   int   // encoded
+	millis int64 // when it was appended to the log it comes from; 0 means now
 
 	// Set by the committer before it sends on done.
 	position history.Position
 	err      error
 	done     chan struct{} // capacity 1; one value per append
+}
+
+// stamped returns the time that the record gets, milliseconds.
+func (r *request) stamped(now int64) int64 {
+	if r.millis == 0 {
+		return now
+	}
+	return min(r.millis, now)
 }
 
 // queue holds accepted appends in order. The feed's admission bounds it.

@@ -8,12 +8,8 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/history"
 )
 
-const (
-	// readBytes is how much a reader asks the file for when it goes through many records.
-	readBytes = 256 << 10
-	// probeBytes is how much it asks for when it wants a single one.
-	probeBytes = 16 << 10
-)
+// readBytes is how much a reader asks the file for when it goes through many records.
+const readBytes = 256 << 10
 
 // recordReader reads the records of a part of a segment's file, in order.
 type recordReader struct {
@@ -55,19 +51,10 @@ func (r *recordReader) read() (view, error) {
 	return v, nil
 }
 
-// skip passes over the next record by its length alone.
-func (r *recordReader) skip() error {
-	r.start = r.next
-	if err := r.fill(4); err != nil {
-		return err
-	}
-	n, err := recordSize(r.buf[r.pos:])
-	if err != nil {
-		return err
-	}
-	r.next += int64(n)
-	r.pos = min(r.pos+n, len(r.buf))
-	return nil
+// pass goes on to the record at the offset, which lies ahead.
+func (r *recordReader) pass(offset int64) {
+	r.pos = min(r.pos+int(offset-r.next), len(r.buf))
+	r.next = offset
 }
 
 // fill makes sure that the buffer holds n bytes from the next record on.
@@ -96,5 +83,8 @@ func (r *recordReader) fill(n int) error {
 
 // damaged says that a committed record, the one that r stands at, cannot be read.
 func (s *segment) damaged(r *recordReader, p history.Position, err error) error {
+	if errors.Is(err, io.EOF) {
+		err = errShort // the end of the file is not that of the log, and nobody may take it for that
+	}
 	return fmt.Errorf("%w: %s: record %d at offset %d: %w", history.ErrCorrupt, s.name, p, r.start, err)
 }

@@ -1,6 +1,7 @@
 package segments
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -36,7 +37,7 @@ func (l *Log) trim() bool {
 func (l *Log) drop() {
 	s := l.segments[0]
 	s.trimmed.Store(true)
-	l.bytes -= s.size
+	l.bytes -= s.size + s.indexed
 	l.segments[0] = nil
 	l.segments = l.segments[1:]
 	l.trimmed = append(l.trimmed, s)
@@ -64,7 +65,7 @@ func (l *Log) firstByNumber() history.Position {
 }
 
 // runJanitor does what can wait until the log is closed.
-func (l *Log) runJanitor() {
+func (l *Log) runJanitor(ctx context.Context) {
 	defer l.workers.Done()
 	var tick <-chan time.Time
 	if l.o.MaxAge > 0 {
@@ -80,7 +81,8 @@ func (l *Log) runJanitor() {
 			l.expire(time.Now())
 		case <-l.tidy:
 		}
-		l.sealFull()
+		l.reap()
+		_ = l.sealFull(ctx) // it has told the operator
 		l.reap()
 	}
 }
@@ -104,31 +106,6 @@ func (l *Log) expire(now time.Time) {
 	if a := l.active(); a.count > 0 && a.oldest < now.Add(-l.o.MaxAge/8).UnixMilli() {
 		l.queue.askRotation() // the queue's lock is a leaf
 	}
-}
-
-// sealFull replaces the indexes of segments that no longer grow by compact ones.
-func (l *Log) sealFull() {
-	for {
-		s := l.unsealed()
-		if s == nil {
-			return
-		}
-		x := seal(s.growing.hashes) // the segment is full: nobody adds to them
-		l.mu.Lock()
-		s.ids, s.growing = x, nil
-		l.mu.Unlock()
-	}
-}
-
-func (l *Log) unsealed() *segment {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	for _, s := range l.segments[:len(l.segments)-1] {
-		if s.growing != nil {
-			return s
-		}
-	}
-	return nil
 }
 
 // reap removes the files of trimmed segments, oldest first and only while nobody reads them: at no
@@ -162,16 +139,15 @@ func (l *Log) reapable() *segment {
 	return l.trimmed[0]
 }
 
-// removeSegment closes and removes a file and makes that durable before the next one goes.
+// removeSegment closes and removes a file and its index and makes that durable before the next one goes.
 func (l *Log) removeSegment(s *segment) error {
-	if s.file != nil {
-		if err := s.file.Close(); err != nil {
-			l.o.Logger.Warn("trimmed history segment was not closed", slog.String("error", err.Error()))
-		}
-		s.file = nil
+	if err := s.close(); err != nil {
+		l.o.Logger.Warn("trimmed history segment was not closed", slog.String("error", err.Error()))
 	}
-	if err := l.removeIfThere(s.name); err != nil {
-		return err
+	for _, name := range []string{s.indexName(), s.name} {
+		if err := l.removeIfThere(name); err != nil {
+			return err
+		}
 	}
 	return l.folder.Sync()
 }

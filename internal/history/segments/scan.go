@@ -16,27 +16,22 @@ const scanBytes = 1 << 20
 type scanned struct {
 	*segment
 
-	store  storeID
-	lastID string
+	end    int64 // of the file
+	lastID []byte
 	torn   error // why the records end before the file does; nil if they do not
 }
 
-// scan reads the whole segment and builds its index. Only in the last segment of a store may
+// scan reads the whole segment and makes its index. Only in the last segment of a store may
 // records end before the file does.
-func (s *scanned) scan(ctx context.Context, hash func(string) uint64, isLast bool) error {
-	end, err := s.readHeader()
-	if err != nil {
-		return err
-	}
-	s.growing = newGrowingIndex()
-	s.ids = s.growing
-	r := &recordReader{file: s.file, seed: s.seed, next: headerSize, end: end, want: scanBytes}
-	err = s.readAll(ctx, r, hash)
+func (s *scanned) scan(ctx context.Context, hash hashFunc, isLast bool) error {
+	s.growing, s.count, s.size = newGrowing(), 0, headerSize
+	r := &recordReader{file: s.file, seed: s.seed, next: headerSize, end: s.end, want: scanBytes}
+	err := s.readAll(ctx, r, hash)
 	var invalid recordError
 	switch {
 	case err == nil:
 	case errors.As(err, &invalid) && isLast:
-		if err := s.checkTorn(r, end, err); err != nil {
+		if err := s.checkTorn(r, s.end, err); err != nil {
 			return err
 		}
 	case errors.As(err, &invalid):
@@ -44,38 +39,35 @@ func (s *scanned) scan(ctx context.Context, hash func(string) uint64, isLast boo
 	default:
 		return err
 	}
-	if !isLast {
-		s.ids, s.growing = seal(s.growing.hashes), nil
-	}
 	return nil
 }
 
-// readHeader reads the header and returns the size of the file.
-func (s *scanned) readHeader() (int64, error) {
+// readHeader reads the header and takes note of the size of the file.
+func (s *scanned) readHeader() error {
 	end, err := s.file.Size()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	b := make([]byte, min(end, headerSize))
 	if _, err := s.file.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
-		return 0, err
+		return err
 	}
 	h, seed, err := decodeHeader(b)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if base, _ := parseSegmentName(s.name); base != h.base {
-		return 0, fmt.Errorf("%w: holds records from %d on", history.ErrForeignFile, h.base)
+		return fmt.Errorf("%w: holds records from %d on", history.ErrForeignFile, h.base)
 	}
 	if end > maxSegmentBytes+maxRecordBytes {
-		return 0, fmt.Errorf("%w: segment larger than any", history.ErrForeignFile)
+		return fmt.Errorf("%w: segment larger than any", history.ErrForeignFile)
 	}
-	s.base, s.seed, s.store, s.size = h.base, seed, h.store, headerSize
-	return end, nil
+	s.base, s.header, s.seed, s.key, s.end = h.base, h, seed, h.key(), end
+	return nil
 }
 
 // readAll takes note of records until the end or an invalid one.
-func (s *scanned) readAll(ctx context.Context, r *recordReader, hash func(string) uint64) error {
+func (s *scanned) readAll(ctx context.Context, r *recordReader, hash hashFunc) error {
 	for {
 		v, err := r.read()
 		switch {
@@ -86,9 +78,8 @@ func (s *scanned) readAll(ctx context.Context, r *recordReader, hash func(string
 		case v.position != s.last()+1:
 			return recordError(fmt.Sprintf("position %d instead of %d", v.position, s.last()+1))
 		}
-		id := string(v.id)
-		s.add(hash(id), v.millis, v.size)
-		s.lastID = id
+		s.add(hash(s.key, v.id), v.millis, v.size, v.topics, v.rest)
+		s.lastID = append(s.lastID[:0], v.id...)
 		if s.count%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -1,0 +1,133 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cinnabar-hub/cinnabar/internal/history"
+)
+
+var (
+	_ history.Verifier  = (*Log)(nil)
+	_ history.Compacter = (*Log)(nil)
+	_ history.Importer  = (*Log)(nil)
+	_ history.Exporter  = (*Log)(nil)
+)
+
+// Verify implements history.Verifier. It compares the index of ids with the entries; appends wait for as long as that takes.
+func (l *Log) Verify(ctx context.Context) (history.Verification, error) {
+	if err := l.begin(ctx); err != nil {
+		return history.Verification{}, fmt.Errorf("verify memory: %w", err)
+	}
+	defer l.calls.Done()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trim()
+	if err := l.ring.check(l.first()); err != nil {
+		return history.Verification{}, fmt.Errorf("verify memory: %w: %w", history.ErrCorrupt, err)
+	}
+	return history.Verification{Events: int64(l.ring.len()), Bytes: l.ring.bytes, Indexes: 1}, nil
+}
+
+// Compact implements history.Compacter. The limits hold at all times, so little is left to do.
+func (l *Log) Compact(ctx context.Context) (history.Compaction, error) {
+	if err := l.begin(ctx); err != nil {
+		return history.Compaction{}, fmt.Errorf("compact memory: %w", err)
+	}
+	defer l.calls.Done()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.ring.bytes
+	l.trim()
+	return history.Compaction{Before: before, After: l.ring.bytes}, nil
+}
+
+// Import implements history.Importer.
+func (l *Log) Import(ctx context.Context, next func() (history.Stamped, error)) error {
+	if err := l.begin(ctx); err != nil {
+		return fmt.Errorf("import into memory: %w", err)
+	}
+	defer l.calls.Done()
+	l.mu.Lock()
+	used := l.importing || l.last > 0
+	l.importing = l.importing || !used
+	l.mu.Unlock()
+	if used {
+		return fmt.Errorf("import into memory: %w", history.ErrNotEmpty)
+	}
+	defer func() {
+		l.mu.Lock()
+		l.importing = false
+		l.mu.Unlock()
+	}()
+	for {
+		s, err := next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("import into memory: %w", err)
+		}
+		if _, err := l.append(ctx, &s.Record, s.At); err != nil {
+			return fmt.Errorf("import into memory: %w", err)
+		}
+	}
+}
+
+// Export implements history.Exporter.
+func (l *Log) Export(ctx context.Context, fn func(history.Stamped) error) error {
+	if err := l.begin(ctx); err != nil {
+		return fmt.Errorf("export memory: %w", err)
+	}
+	defer l.calls.Done()
+	if err := l.export(ctx, fn); err != nil {
+		return fmt.Errorf("export memory: %w", err)
+	}
+	return nil
+}
+
+func (l *Log) export(ctx context.Context, fn func(history.Stamped) error) error {
+	l.mu.Lock()
+	l.trim()
+	next, last := l.first(), l.last
+	l.mu.Unlock()
+	var chunk []history.Stamped
+	for next <= last {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var err error
+		if chunk, err = l.stamped(chunk[:0], next, last); err != nil {
+			return err
+		}
+		for _, s := range chunk {
+			if err := fn(s); err != nil {
+				return err
+			}
+			next++
+		}
+	}
+	return nil
+}
+
+// stamped appends some of the entries from next to last to dst.
+func (l *Log) stamped(dst []history.Stamped, next, last history.Position) ([]history.Stamped, error) {
+	const most = 256
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trim()
+	first := l.first()
+	switch {
+	case l.closed:
+		return dst, history.ErrClosed
+	case next < first:
+		return dst, history.ErrPositionGone
+	}
+	for p := next; p <= last && len(dst) < most; p++ {
+		it := l.ring.at(int(p - first))
+		dst = append(dst, history.Stamped{Record: it.Record, At: it.stored})
+	}
+	return dst, nil
+}
