@@ -32,7 +32,7 @@ type rule struct {
 }
 
 func rules() []rule {
-	drivers := []string{"modernc.org/sqlite", "database/sql", "github.com/pressly/goose"}
+	drivers := []string{"modernc.org/sqlite", "database/sql", "github.com/pressly/goose", "go.etcd.io/bbolt"}
 	return []rule{
 		{
 			of: []string{"internal/hub/"}, bad: []string{module + "internal/as"},
@@ -78,10 +78,14 @@ func rules() []rule {
 			why: "who imports the client gets a client, and not a server",
 		},
 		{of: []string{"internal/history"}, bad: []string{module}, why: "a port knows no adapter and no user"},
-		{of: []string{"internal/history/memory", "internal/history/segments"}, bad: []string{module + "internal/hub", module + "internal/as"}, why: "adapters know their port, never the engine"},
 		{
-			of: []string{""}, except: []string{"internal/app/", "internal/history/memory", "internal/history/segments", "internal/as/store/"},
-			bad:    []string{module + "internal/history/memory", module + "internal/history/segments", module + "internal/as/store/sqlstore"},
+			of:  []string{"internal/history/memory", "internal/history/segments", "internal/history/bolt"},
+			bad: []string{module + "internal/hub", module + "internal/as"}, why: "adapters know their port, never the engine",
+		},
+		{of: []string{""}, except: []string{"internal/history/bolt"}, bad: []string{"go.etcd.io/bbolt"}, direct: true, why: "one adapter speaks to each database"},
+		{
+			of: []string{""}, except: []string{"internal/app/", "internal/history/memory", "internal/history/segments", "internal/history/bolt", "internal/as/store/"},
+			bad:    []string{module + "internal/history/memory", module + "internal/history/segments", module + "internal/history/bolt", module + "internal/as/store/sqlstore"},
 			direct: true, why: "only the composition roots choose adapters",
 		},
 		{

@@ -81,6 +81,8 @@ func TestLoadHub_refuses(t *testing.T) {
 		want    []string
 	}{
 		"an unknown key with line and nearest name":    {text: minimal + "heartbeet: 3s\n", want: []string{"line 7", `"heartbeet"`, `"heartbeat"`}},
+		"an unknown history driver":                    {text: minimal + "history: { driver: mongo }\n", want: []string{`history.driver: "mongo" is not segments, bolt, memory`}},
+		"a history driver without its folder":          {text: minimal + "history: { driver: bolt, path: '' }\n", want: []string{"history.path: needed by the bolt driver"}},
 		"an unknown nested key":                        {text: minimal + "history: { drivr: memory }\n", want: []string{"history.drivr", `"driver"`}},
 		"an unknown key in a list":                     {text: strings.Replace(minimal, "alg:", "algo:", 1), want: []string{"issuers[0].keys[0].algo", `"alg"`}},
 		"a repeated key":                               {text: minimal + "anonymous: true\nanonymous: false\n", want: []string{"repeated"}},
@@ -127,6 +129,7 @@ func TestLoadHub_controlSocket(t *testing.T) {
 		"beside a moved history":  {text: minimal + "history: { path: /var/lib/hub/history }\n", want: "/var/lib/hub/hub.sock"},
 		"given":                   {text: minimal + "control_socket: run/hub.sock\n", want: "run/hub.sock"},
 		"given in a variable":     {text: minimal, environ: []string{"CINNABAR_HUB_CONTROL_SOCKET=/run/hub.sock"}, want: "/run/hub.sock"},
+		"beside bolt's folder":    {text: minimal + "history: { driver: bolt, path: /var/lib/h/bolt }\n", want: "/var/lib/h/hub.sock"},
 		"none without a folder":   {text: minimal + "history: { driver: memory }\n"},
 		"given without a history": {text: minimal + "history: { driver: memory }\ncontrol_socket: /run/hub.sock\n", want: "/run/hub.sock"},
 	} {

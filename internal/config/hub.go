@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -140,9 +142,9 @@ type Bundled struct {
 
 // History says where updates are kept.
 type History struct {
-	// segments: files in a folder, durable; memory: lost when the hub stops.
+	// segments: append-only files, durable, the fastest; bolt: one bbolt database, durable; memory: lost when the hub stops.
 	Driver string `yaml:"driver"`
-	// The folder of segments.
+	// The folder of segments or of bolt. Each needs its own: hub history import moves updates from one to another.
 	Path File `yaml:"path"`
 	// How many updates are kept. 0: no limit by number.
 	MaxEvents int `yaml:"max_events"`
@@ -151,6 +153,12 @@ type History struct {
 	// How long updates are kept. 0s: no limit by age.
 	MaxAge time.Duration `yaml:"max_age"`
 }
+
+// HistoryDrivers are the values of history.driver, the default first.
+func HistoryDrivers() []string { return []string{"segments", "bolt", "memory"} }
+
+// Durable tells whether the driver keeps updates in a folder.
+func (h History) Durable() bool { return h.Driver == "segments" || h.Driver == "bolt" }
 
 // Limits bounds what clients can ask for. Requests beyond a limit get the status in brackets.
 type Limits struct {
@@ -276,9 +284,9 @@ func (h *Hub) Validate() error {
 	check(!h.Subscriptions, "subscriptions: active subscriptions are not available in this version; leave the key out")
 	check(len(h.Session.AdoptClients) == 0, "session.adopt_clients: not available in this version; leave the key out")
 	check(h.Cookie.Name != "", "cookie.name: must not be empty")
-	check(h.History.Driver == "segments" || h.History.Driver == "memory", "history.driver: %q is not segments or memory", h.History.Driver)
-	check(h.History.Driver != "segments" || h.History.Path != "", "history.path: needed by the segments driver")
-	if h.ControlSocket == "" && h.History.Driver == "segments" && h.History.Path != "" {
+	check(slices.Contains(HistoryDrivers(), h.History.Driver), "history.driver: %q is not %s", h.History.Driver, strings.Join(HistoryDrivers(), ", "))
+	check(!h.History.Durable() || h.History.Path != "", "history.path: needed by the %s driver", h.History.Driver)
+	if h.ControlSocket == "" && h.History.Durable() && h.History.Path != "" {
 		h.ControlSocket = File(filepath.Join(filepath.Dir(string(h.History.Path)), ControlSocketName))
 	}
 	check(h.Heartbeat >= time.Second, "heartbeat: must be at least 1s")

@@ -21,7 +21,7 @@ const (
 	silence = 60 * time.Second
 )
 
-// Client asks a running hub. It implements history.Inspector and history.Backupper as the hub's log does, with the
+// Client asks a running hub. It implements history.Inspector, Backupper, Verifier and Compacter as the hub's log does, with the
 // errors of this package beside those that the log's become: texts.
 type Client struct {
 	path string
@@ -155,7 +155,12 @@ func unpack(r io.Reader, create history.CreateFile) error {
 
 // get asks for a path and returns the answer if it is a good one.
 func (c *Client) get(ctx context.Context, path string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://hub"+path, http.NoBody)
+	return c.send(ctx, http.MethodGet, path)
+}
+
+// send sends a request without a body and returns the answer if it is a good one.
+func (c *Client) send(ctx context.Context, method, path string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://hub"+path, http.NoBody)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
 // Package control is how commands reach a running hub: HTTP over a Unix socket in the hub's folder. It serves what only
-// the process that has the history open can answer, its statistics and a copy taken while it is in use. It owns the
+// the process that has the history open can answer, its statistics, a copy taken while it is in use, and its upkeep. It owns the
 // socket and the protocol; it does not own the history, and writes no files: who asks for a copy writes it, with the
 // rights of that user.
 //
@@ -17,14 +17,17 @@
 //	GET /v1/stats    200, application/json: history.Stats
 //	GET /v1/backup   200, application/x-tar: the files of the copy, in USTAR format; the trailer
 //	                 Cinnabar-Status is "complete", or says why the copy is not
+//	GET /v1/verify   200, application/json: history.Verification, after white space while it takes; the trailer
+//	                 Cinnabar-Status is "complete", or says what is wrong, and then there is no JSON
+//	POST /v1/compact 200, application/json: history.Compaction, as before
 //
-// Errors are application/json {"error": "…"}: 404 for another version, 409 while another copy is being taken, 501 for
-// what the history cannot do, 503 when the hub is stopping.
+// Errors are application/json {"error": "…"}: 404 for another version, 409 while the history is being copied, verified
+// or compacted for somebody else, 501 for what the history cannot do, 503 when the hub is stopping.
 //
 // # Bounds
 //
-// At most 16 connections are served, one copy at a time. A client that takes nothing for 30 seconds is cut off, and
-// stopping the server waits for nobody longer than half a second.
+// At most 16 connections are served, one copy, verification or compaction at a time. A client that takes nothing for 30 seconds is cut off, and
+// stopping the server waits for no client longer than half a second, and for the history to end what it was asked for.
 //
 // # Concurrency
 //

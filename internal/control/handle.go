@@ -35,6 +35,8 @@ func (v *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+statsPath, v.stats)
 	mux.HandleFunc("GET "+backupPath, v.backup)
+	mux.HandleFunc("GET "+verifyPath, v.verify)
+	mux.HandleFunc("POST "+compactPath, v.compact)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "this hub has no "+r.Method+" "+r.URL.Path+"; it speaks "+protocolName)
 	})
@@ -71,13 +73,11 @@ func (v *Server) backup(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotImplemented, "this history keeps nothing that could be copied")
 		return
 	}
-	select {
-	case v.copying <- struct{}{}:
-		defer func() { <-v.copying }()
-	default:
-		refuse(w, http.StatusConflict, "another copy is being taken")
+	done, ok := v.beginWork(w)
+	if !ok {
 		return
 	}
+	defer done()
 	began := time.Now()
 	h := w.Header()
 	h.Set("Content-Type", tarType)

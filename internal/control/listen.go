@@ -27,12 +27,14 @@ var (
 	ErrNotRunning = errors.New("control: no hub is running")
 	// ErrUnsupported says that the hub's history cannot do what was asked for.
 	ErrUnsupported = errors.New("control: not supported by this history")
-	// ErrBusy says that the hub already does what was asked for, for somebody else.
-	ErrBusy = errors.New("control: the hub is busy with another copy")
+	// ErrBusy says that the hub already copies, verifies or compacts its history for somebody else.
+	ErrBusy = errors.New("control: the hub is busy")
 	// ErrProtocol says that the other side speaks another version of the protocol, or something else.
 	ErrProtocol = errors.New("control: unexpected answer")
 	// ErrIncomplete says that a copy ended before it was complete.
 	ErrIncomplete = errors.New("control: the copy is not complete")
+	// ErrFailed says that the hub could not do what was asked for, or ended before it had.
+	ErrFailed = errors.New("control: the hub did not do it")
 )
 
 const (

@@ -32,8 +32,8 @@ const (
 
 // Service is what a server serves.
 type Service struct {
-	// History is the hub's log. What it can do beyond history.Log decides what is served: history.Inspector and
-	// history.Backupper.
+	// History is the hub's log. What it can do beyond history.Log decides what is served: history.Inspector,
+	// history.Backupper, history.Verifier and history.Compacter.
 	History history.Log
 	// Logger is told of copies and failures; nil means nobody.
 	Logger *slog.Logger
@@ -47,7 +47,7 @@ type Server struct {
 	own     fs.FileInfo // the socket's file
 	http    *http.Server
 	cancel  context.CancelFunc // ends the requests
-	copying chan struct{}      // holds a value while a copy is taken; capacity 1, nobody waits
+	working chan struct{}      // holds a value while the history is copied, verified or compacted; capacity 1, nobody waits
 	closing sync.Once
 	closed  chan struct{} // closed when Close has done its work
 
@@ -76,7 +76,7 @@ func Listen(ctx context.Context, path string, s Service) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), ln.Close())
 	}
-	v := &Server{path: path, service: s, ln: ln, own: own, copying: make(chan struct{}, 1), closed: make(chan struct{})}
+	v := &Server{path: path, service: s, ln: ln, own: own, working: make(chan struct{}, 1), closed: make(chan struct{})}
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	v.cancel = cancel
 	v.http = &http.Server{

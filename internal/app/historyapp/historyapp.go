@@ -1,5 +1,5 @@
 // Package historyapp chooses the history of a hub: for the hub itself, and for the commands that look at one no hub has
-// open. It owns the choice between the drivers; it does not own what a hub does with its log.
+// open. It owns the choice between the drivers, and moving updates from one to another; it does not own what a hub does with its log.
 package historyapp
 
 import (
@@ -12,6 +12,7 @@ import (
 
 	"github.com/cinnabar-hub/cinnabar/internal/config"
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/bolt"
 	"github.com/cinnabar-hub/cinnabar/internal/history/memory"
 	"github.com/cinnabar-hub/cinnabar/internal/history/segments"
 )
@@ -37,40 +38,143 @@ func Open(ctx context.Context, c config.History, wait time.Duration, logger *slo
 			o.MaxBytes = -1
 		}
 		return memory.Open(o)
-	case "segments":
+	case "segments", "bolt":
 		// Waiting for the disk holds a processor: with a single one, nothing would be delivered meanwhile.
 		if runtime.GOMAXPROCS(0) < minProcessors {
 			runtime.GOMAXPROCS(minProcessors)
 		}
-		return segments.Open(ctx, segments.Options{
-			Dir: string(c.Path), MaxEvents: c.MaxEvents, MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge, Wait: wait, Logger: logger,
-		})
+		return openDurable(ctx, c, wait, logger)
 	}
 	return nil, fmt.Errorf("unknown driver %q", c.Driver)
+}
+
+// Durable is a history that is kept in a folder.
+type Durable interface {
+	history.Log
+	history.Inspector
+	history.Backupper
+	history.Verifier
+	history.Compacter
+	history.Importer
+	history.Exporter
+}
+
+// openDurable opens a history in a folder, and makes it where there is none.
+func openDurable(ctx context.Context, c config.History, wait time.Duration, logger *slog.Logger) (Durable, error) {
+	if c.Driver == "bolt" {
+		return durable(bolt.Open(ctx, bolt.Options{
+			Dir: string(c.Path), MaxEvents: c.MaxEvents, MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge, Wait: wait, Logger: logger,
+		}))
+	}
+	return durable(segments.Open(ctx, segments.Options{
+		Dir: string(c.Path), MaxEvents: c.MaxEvents, MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge, Wait: wait, Logger: logger,
+	}))
+}
+
+// durable keeps a nil pointer from becoming an interface that is not nil.
+func durable[L Durable](l L, err error) (Durable, error) {
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // Offline is a history that no hub has open. Nothing in it is changed.
 type Offline interface {
 	history.Inspector
 	history.Backupper
+	history.Verifier
+	history.Exporter
 	Close() error
 }
 
 // OpenOffline opens the history that a configuration names for reading alone. It returns ErrVolatile for a driver that
 // keeps nothing, fs.ErrNotExist where there is no history yet, and history.ErrLocked when a process has it open.
 func OpenOffline(ctx context.Context, c config.History) (Offline, error) {
-	if c.Driver == "memory" {
-		return nil, ErrVolatile
-	}
-	return segments.Open(ctx, segments.Options{Dir: string(c.Path), ReadOnly: true, Wait: offlineWait})
+	return openReading(ctx, c, offlineWait)
 }
 
-// Check opens a copy of a history, reads all of it, and describes it.
-func Check(ctx context.Context, dir string) (history.Stats, error) {
-	l, err := segments.Open(ctx, segments.Options{Dir: dir, ReadOnly: true})
+func openReading(ctx context.Context, c config.History, wait time.Duration) (Durable, error) {
+	switch c.Driver {
+	case "memory":
+		return nil, ErrVolatile
+	case "bolt":
+		return durable(bolt.Open(ctx, bolt.Options{Dir: string(c.Path), ReadOnly: true, Wait: wait}))
+	case "segments":
+		return durable(segments.Open(ctx, segments.Options{Dir: string(c.Path), ReadOnly: true, Wait: wait}))
+	}
+	return nil, fmt.Errorf("unknown driver %q", c.Driver)
+}
+
+// Compact compacts a history that no hub has open, and gives it the limits of its configuration. Errors are those of OpenOffline, and those of
+// the history.
+func Compact(ctx context.Context, c config.History, logger *slog.Logger) (history.Compaction, error) {
+	reading, err := OpenOffline(ctx, c) // opened for writing it would be made where there is none
+	if err != nil {
+		return history.Compaction{}, err
+	}
+	if err := reading.Close(); err != nil {
+		return history.Compaction{}, err
+	}
+	l, err := openDurable(ctx, c, offlineWait, logger)
+	if err != nil {
+		return history.Compaction{}, err
+	}
+	done, err := l.Compact(ctx)
+	return done, errors.Join(err, l.Close())
+}
+
+// ErrSamePlace says that a history was to be moved to where it is, or to a folder inside of its own.
+var ErrSamePlace = errors.New("source and target are in the same folder")
+
+// Imported says how an import went.
+type Imported struct {
+	// Events is how many updates were read from the source, and Kept how many of them the target has, whose limits may be narrower.
+	Events int64 `json:"events"`
+	Kept   int64 `json:"kept"`
+}
+
+// SourceError is an error that came from reading the source of an import.
+type SourceError struct{ Err error }
+
+func (e *SourceError) Error() string { return "read " + e.Err.Error() }
+func (e *SourceError) Unwrap() error { return e.Err }
+
+// Import copies all updates of the history from to the history to, which is made where there is none and must be empty. Nothing in the
+// source is changed. Errors: ErrSamePlace, ErrVolatile for a driver that keeps nothing, and those of the two histories: of the source in a
+// SourceError. What was copied before an error stays; the result says how much was read.
+func Import(ctx context.Context, from, to config.History, logger *slog.Logger) (r Imported, err error) {
+	if from.Driver == "memory" || to.Driver == "memory" {
+		return r, ErrVolatile
+	}
+	if err := apart(string(from.Path), string(to.Path)); err != nil {
+		return r, err
+	}
+	source, err := openReading(ctx, from, offlineWait)
+	if err != nil {
+		return r, &SourceError{err}
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	target, err := openDurable(ctx, to, offlineWait, logger)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	if err := transfer(ctx, source, target, &r); err != nil {
+		return r, err
+	}
+	s, err := target.Stats(ctx)
+	r.Kept = s.Events
+	return r, err
+}
+
+// Check opens a copy of a history that a driver has made, reads all of it, and describes it.
+func Check(ctx context.Context, driver, dir string) (history.Stats, error) {
+	l, err := openReading(ctx, config.History{Driver: driver, Path: config.File(dir)}, 0)
 	if err != nil {
 		return history.Stats{}, err
 	}
-	s, err := l.Stats(ctx)
-	return s, errors.Join(err, l.Close())
+	_, err = l.Verify(ctx)
+	s, failed := l.Stats(ctx)
+	return s, errors.Join(err, failed, l.Close())
 }

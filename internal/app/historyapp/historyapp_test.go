@@ -1,12 +1,17 @@
 package historyapp_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/cinnabar-hub/cinnabar/internal/app/historyapp"
 	"github.com/cinnabar-hub/cinnabar/internal/config"
@@ -14,27 +19,36 @@ import (
 )
 
 func TestOpen(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "history")
-	for driver, wantErr := range map[string]bool{"segments": false, "memory": false, "bolt": true} {
-		log, err := historyapp.Open(t.Context(), config.History{Driver: driver, Path: config.File(folder)}, time.Second, nil)
-		if (err != nil) != wantErr {
-			t.Errorf("Open(%s) = %v", driver, err)
-		}
-		if err != nil {
-			continue
-		}
-		if p, err := log.Append(t.Context(), &history.Record{ID: "a", Topics: []string{"t"}}); err != nil || p != 1 {
-			t.Errorf("Append() = %d, %v with %s", p, err, driver)
-		}
-		if _, ok := log.(history.Inspector); !ok {
-			t.Errorf("%s has no statistics", driver)
-		}
-		if err := log.Close(); err != nil {
-			t.Errorf("Close() = %v", err)
-		}
+	if _, err := historyapp.Open(t.Context(), config.History{Driver: "redis"}, 0, nil); err == nil {
+		t.Error("Open(redis) succeeded")
 	}
-	if s, err := historyapp.Check(t.Context(), folder); err != nil || s.Events != 1 {
-		t.Errorf("Check() = %+v, %v", s, err)
+	for _, driver := range config.HistoryDrivers() {
+		t.Run(driver, func(t *testing.T) {
+			c := config.History{Driver: driver, Path: config.File(filepath.Join(t.TempDir(), "history"))}
+			log, err := historyapp.Open(t.Context(), c, time.Second, nil)
+			if err != nil {
+				t.Fatalf("Open() = %v", err)
+			}
+			if p, err := log.Append(t.Context(), &history.Record{ID: "a", Topics: []string{"t"}}); err != nil || p != 1 {
+				t.Errorf("Append() = %d, %v", p, err)
+			}
+			inspector, ok := log.(history.Inspector)
+			if !ok {
+				t.Fatal("there are no statistics")
+			}
+			if s, err := inspector.Stats(t.Context()); err != nil || s.Driver != driver {
+				t.Errorf("Stats() = %+v, %v", s, err)
+			}
+			if err := log.Close(); err != nil {
+				t.Errorf("Close() = %v", err)
+			}
+			if !c.Durable() {
+				return
+			}
+			if s, err := historyapp.Check(t.Context(), driver, string(c.Path)); err != nil || s.Events != 1 {
+				t.Errorf("Check() = %+v, %v", s, err)
+			}
+		})
 	}
 }
 
@@ -59,11 +73,165 @@ func TestOpenOffline(t *testing.T) {
 	if _, err := historyapp.OpenOffline(t.Context(), config.History{Driver: "memory"}); !errors.Is(err, historyapp.ErrVolatile) {
 		t.Errorf("OpenOffline() = %v, want ErrVolatile", err)
 	}
-	missing := filepath.Join(t.TempDir(), "missing")
-	if _, err := historyapp.OpenOffline(t.Context(), config.History{Driver: "segments", Path: config.File(missing)}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("OpenOffline() = %v, want ErrNotExist", err)
+	if _, err := historyapp.OpenOffline(t.Context(), config.History{Driver: "redis"}); err == nil {
+		t.Error("OpenOffline(redis) succeeded")
 	}
-	if _, err := os.Stat(missing); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("Stat() = %v, want no folder", err)
+	for _, driver := range []string{"segments", "bolt"} {
+		missing := filepath.Join(t.TempDir(), "missing")
+		c := config.History{Driver: driver, Path: config.File(missing)}
+		if _, err := historyapp.OpenOffline(t.Context(), c); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("OpenOffline(%s) = %v, want ErrNotExist", driver, err)
+		}
+		if _, err := historyapp.Compact(t.Context(), c, nil); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("Compact(%s) = %v, want ErrNotExist", driver, err)
+		}
+		if _, err := os.Stat(missing); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("Stat() = %v, want no folder", err)
+		}
+	}
+}
+
+// filled makes a history with so many updates.
+func filled(t *testing.T, driver string, count int) config.History {
+	t.Helper()
+	c := config.History{Driver: driver, Path: config.File(filepath.Join(t.TempDir(), "history"))}
+	log, err := historyapp.Open(t.Context(), c, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	importer, ok := log.(history.Importer)
+	if !ok {
+		t.Fatalf("%s cannot import", driver)
+	}
+	n := 0
+	err = importer.Import(t.Context(), func() (history.Stamped, error) {
+		if n == count {
+			return history.Stamped{}, io.EOF
+		}
+		n++
+		r := history.Record{ID: fmt.Sprint("id-", n), Topics: []string{"t"}, Private: n%2 == 0, Event: []byte("data: x\n\n")}
+		return history.Stamped{Record: r, At: time.Unix(1_600_000_000+int64(n), 0)}, nil
+	})
+	if err := errors.Join(err, log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// all reads a history.
+func all(t *testing.T, c config.History) []history.Stamped {
+	t.Helper()
+	log, err := historyapp.OpenOffline(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []history.Stamped
+	err = log.Export(t.Context(), func(s history.Stamped) error {
+		got = append(got, s)
+		return nil
+	})
+	if err := errors.Join(err, log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// Updates keep their ids, their order and their times, whatever the drivers.
+func TestImport(t *testing.T) {
+	const count = 3000
+	for _, from := range []string{"segments", "bolt"} {
+		for _, to := range []string{"segments", "bolt"} {
+			t.Run(from+" to "+to, func(t *testing.T) {
+				source := filled(t, from, count)
+				target := config.History{Driver: to, Path: config.File(filepath.Join(t.TempDir(), "new", "history"))}
+				r, err := historyapp.Import(t.Context(), source, target, nil)
+				if err != nil || r != (historyapp.Imported{Events: count, Kept: count}) {
+					t.Fatalf("Import() = %+v, %v", r, err)
+				}
+				if d := cmp.Diff(all(t, source), all(t, target)); d != "" {
+					t.Errorf("the histories differ (-source +target):\n%s", d)
+				}
+				if _, err := historyapp.Import(t.Context(), source, target, nil); !errors.Is(err, history.ErrNotEmpty) {
+					t.Errorf("Import() = %v the second time, want ErrNotEmpty", err)
+				}
+			})
+		}
+	}
+	t.Run("limits hold", func(t *testing.T) {
+		target := config.History{Driver: "bolt", MaxEvents: 10, Path: config.File(filepath.Join(t.TempDir(), "history"))}
+		r, err := historyapp.Import(t.Context(), filled(t, "segments", 50), target, nil)
+		if err != nil || r != (historyapp.Imported{Events: 50, Kept: 10}) {
+			t.Errorf("Import() = %+v, %v", r, err)
+		}
+	})
+}
+
+func TestImport_errors(t *testing.T) {
+	source := filled(t, "bolt", 5)
+	target := config.History{Driver: "segments", Path: config.File(filepath.Join(t.TempDir(), "history"))}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(string(source.Path), link); err != nil {
+		link = string(source.Path)
+	}
+	for name, c := range map[string]struct {
+		from, to config.History
+		want     error
+		source   bool // it is the source's error
+	}{
+		"no such source":       {config.History{Driver: "bolt", Path: "nowhere"}, target, fs.ErrNotExist, true},
+		"another driver's":     {config.History{Driver: "segments", Path: source.Path}, target, history.ErrForeignFile, true},
+		"the same folder":      {source, source, historyapp.ErrSamePlace, false},
+		"the same, by a link":  {source, config.History{Driver: "bolt", Path: config.File(link)}, historyapp.ErrSamePlace, false},
+		"the same, not there":  {target, target, historyapp.ErrSamePlace, false},
+		"inside of the source": {source, config.History{Driver: "segments", Path: source.Path + "/new/history"}, historyapp.ErrSamePlace, false},
+		"inside, by a link":    {source, config.History{Driver: "segments", Path: config.File(link + "/new")}, historyapp.ErrSamePlace, false},
+		"memory":               {source, config.History{Driver: "memory"}, historyapp.ErrVolatile, false},
+		"from memory":          {config.History{Driver: "memory"}, target, historyapp.ErrVolatile, false},
+		"a target with others": {source, config.History{Driver: "bolt", Path: filled(t, "segments", 1).Path}, history.ErrForeignFile, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := historyapp.Import(t.Context(), c.from, c.to, nil)
+			_, isSource := errors.AsType[*historyapp.SourceError](err)
+			if !errors.Is(err, c.want) || isSource != c.source {
+				t.Errorf("Import() = %v, want %v, of the source: %t", err, c.want, c.source)
+			}
+			if _, err := os.Stat(string(target.Path)); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("Stat() = %v, want no target", err)
+			}
+		})
+	}
+	for _, open := range []config.History{source, filled(t, "segments", 0)} {
+		log, err := historyapp.Open(t.Context(), open, 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = historyapp.Import(t.Context(), source, config.History{Driver: open.Driver, Path: open.Path}, nil)
+		if open.Path != source.Path && !errors.Is(err, history.ErrLocked) {
+			t.Errorf("Import() = %v to a history that is open, want ErrLocked", err)
+		}
+		if _, err = historyapp.Import(t.Context(), open, target, nil); !errors.Is(err, history.ErrLocked) {
+			t.Errorf("Import() = %v from a history that is open, want ErrLocked", err)
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := historyapp.Import(ctx, source, target, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("Import(cancelled) = %v", err)
+	}
+}
+
+func TestCompact(t *testing.T) {
+	for _, driver := range []string{"segments", "bolt"} {
+		c := filled(t, driver, 2000)
+		c.MaxEvents = 10
+		if r, err := historyapp.Compact(t.Context(), c, nil); err != nil || r.Before == 0 || r.After > r.Before {
+			t.Errorf("Compact(%s) = %+v, %v", driver, r, err)
+		}
+		if got := all(t, c); driver == "bolt" && len(got) != 10 {
+			t.Errorf("%s has %d updates, want those within the limit", driver, len(got))
+		}
 	}
 }

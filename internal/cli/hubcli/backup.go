@@ -11,6 +11,7 @@ import (
 
 	"github.com/cinnabar-hub/cinnabar/internal/app/historyapp"
 	"github.com/cinnabar-hub/cinnabar/internal/cli"
+	"github.com/cinnabar-hub/cinnabar/internal/history"
 	"github.com/cinnabar-hub/cinnabar/internal/history/backup"
 )
 
@@ -54,7 +55,7 @@ func runBackup(ctx context.Context, env cli.Env, p *historyPlace, target string,
 		return err
 	}
 	defer func() { err = errors.Join(err, h.close()) }()
-	r, err := backup.Write(ctx, backup.Options{Dir: target, Source: h, Check: historyapp.Check})
+	r, err := backup.Write(ctx, backup.Options{Dir: target, Source: h, Check: h.check})
 	if err != nil {
 		return err
 	}
@@ -62,6 +63,11 @@ func runBackup(ctx context.Context, env cli.Env, p *historyPlace, target string,
 		return cli.PrintJSON(env.Stdout, backupView{Running: h.running, Result: r})
 	}
 	return lines(env.Stdout, fmt.Sprintf("Copied %s, %s in %s, to %s", count(r.Stats.Events, "update"), humanBytes(r.Bytes), count(int64(r.Files), "file"), r.Dir))
+}
+
+// check opens a copy of the history and reads all of it.
+func (h *openHistory) check(ctx context.Context, dir string) (history.Stats, error) {
+	return historyapp.Check(ctx, h.driver, dir)
 }
 
 // explainBackup says what to do when a copy failed.

@@ -49,11 +49,28 @@ func (p *historyPlace) load(env cli.Env) (config.History, string, error) {
 	return config.History{Driver: "segments", Path: config.File(d.HistoryDir())}, d.ControlSocket(), nil
 }
 
+// reach gives the history of the place, and the hub that has it open; nil when none answers.
+func (p *historyPlace) reach(ctx context.Context, env cli.Env) (c config.History, hub *control.Client, socket string, err error) {
+	if c, socket, err = p.load(env); err != nil || socket == "" {
+		return c, nil, socket, err
+	}
+	hub, err = control.Dial(ctx, socket)
+	switch {
+	case errors.Is(err, control.ErrNotRunning):
+		return c, nil, socket, nil
+	case errors.Is(err, fs.ErrPermission):
+		err = &cli.Error{Code: cli.ExitFailure, Err: err, Hint: "run this as the user that the hub runs as"}
+	}
+	return c, hub, socket, err
+}
+
 // openHistory is a history that a command looks at.
 type openHistory struct {
 	history.Inspector
 	history.Backupper
+	history.Verifier
 
+	driver  string
 	path    string // of its folder; empty when it has none
 	running bool   // a hub has it open and answers for it
 	close   func() error
@@ -61,32 +78,29 @@ type openHistory struct {
 
 // open reaches the history through the hub that has it open, or opens it when none has.
 func (p *historyPlace) open(ctx context.Context, env cli.Env) (*openHistory, error) {
-	c, socket, err := p.load(env)
+	c, hub, socket, err := p.reach(ctx, env)
 	if err != nil {
 		return nil, err
 	}
-	h := &openHistory{}
-	if c.Driver == "segments" {
-		h.path = string(c.Path)
-	}
-	if socket != "" {
-		client, err := control.Dial(ctx, socket)
-		switch {
-		case err == nil:
-			h.Inspector, h.Backupper, h.running, h.close = client, client, true, func() error { return nil }
-			return h, nil
-		case errors.Is(err, fs.ErrPermission):
-			return nil, &cli.Error{Code: cli.ExitFailure, Err: err, Hint: "run this as the user that the hub runs as"}
-		case !errors.Is(err, control.ErrNotRunning):
-			return nil, err
-		}
+	h := &openHistory{driver: c.Driver, path: folderOf(c)}
+	if hub != nil {
+		h.Inspector, h.Backupper, h.Verifier, h.running, h.close = hub, hub, hub, true, func() error { return nil }
+		return h, nil
 	}
 	offline, err := historyapp.OpenOffline(ctx, c)
 	if err != nil {
 		return nil, explainOffline(err, h.path, socket)
 	}
-	h.Inspector, h.Backupper, h.close = offline, offline, offline.Close
+	h.Inspector, h.Backupper, h.Verifier, h.close = offline, offline, offline, offline.Close
 	return h, nil
+}
+
+// folderOf gives the folder of a history; empty when it has none.
+func folderOf(c config.History) string {
+	if c.Durable() {
+		return string(c.Path)
+	}
+	return ""
 }
 
 // explainOffline says what to do when a history that no hub answers for cannot be opened.
@@ -110,8 +124,8 @@ func explainOffline(err error, path, socket string) error {
 
 // HistoryCommand is the verb history, about the updates that a hub keeps.
 func HistoryCommand(env cli.Env) *cobra.Command {
-	c := &cobra.Command{Use: "history", Short: "Look at the updates that the hub keeps", Args: cobra.NoArgs}
-	c.AddCommand(statsCommand(env))
+	c := &cobra.Command{Use: "history", Short: "Look at the updates that the hub keeps, and tend them", Args: cobra.NoArgs}
+	c.AddCommand(statsCommand(env), verifyCommand(env), compactCommand(env), importCommand(env))
 	return c
 }
 

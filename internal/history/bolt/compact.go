@@ -1,0 +1,158 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/cinnabar-hub/cinnabar/internal/history"
+)
+
+var _ history.Compacter = (*Log)(nil)
+
+// Compact implements history.Compacter. It trims what the limits say and writes the database anew without what is free, which takes as much
+// space again while it lasts. Appends wait for all of it, which is as long as the disk takes to read and write the entries; readers for the moment in which the files
+// change places alone. A copy that is being taken is waited for. When the context ends, or the log closes, everything is as it was.
+func (l *Log) Compact(ctx context.Context) (history.Compaction, error) {
+	if err := l.begin(ctx); err != nil {
+		return history.Compaction{}, fmt.Errorf("compact bolt: %w", err)
+	}
+	defer l.calls.Done()
+	var c history.Compaction
+	done, err := l.beginUpkeep(ctx)
+	if err == nil {
+		defer done()
+		finished := make(chan struct{}) // closed by the committer, which goes on until no call is left
+		l.queue.run(func() {
+			c, err = l.compact(ctx)
+			close(finished)
+		})
+		<-finished
+	}
+	if err != nil {
+		return history.Compaction{}, fmt.Errorf("compact bolt: %w", err)
+	}
+	return c, nil
+}
+
+// compact is run by the committer.
+func (l *Log) compact(ctx context.Context) (c history.Compaction, err error) {
+	if err := l.state(); err != nil {
+		return c, err
+	}
+	for l.excess() {
+		if err := l.trimOnce(); err != nil {
+			return c, err
+		}
+		if err := l.mayGoOn(ctx); err != nil {
+			return c, err
+		}
+	}
+	if c.Before, err = l.fileSize(); err != nil {
+		return c, err
+	}
+	if err := l.rewrite(ctx); err != nil {
+		if isNoSpace(err) {
+			err = fmt.Errorf("%w: %w", history.ErrNoSpace, err)
+		}
+		return c, errors.Join(err, l.folder.settle())
+	}
+	if err := l.exchange(); err != nil {
+		return c, errors.Join(err, l.folder.settle())
+	}
+	c.After, err = l.fileSize()
+	return c, err
+}
+
+func (l *Log) fileSize() (int64, error) {
+	info, err := l.folder.root.Stat(fileName)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// rewrite makes a durable copy of the database beside it.
+func (l *Log) rewrite(ctx context.Context) error {
+	if err := l.folder.settle(); err != nil {
+		return err
+	}
+	db, file, err := openFile(l.folder.file(fileName+tempSuffix), l.o)
+	if err != nil {
+		return err
+	}
+	db.NoSync = true // it is synced as a whole
+	err = contain(func() error { return l.db.View(func(tx *bbolt.Tx) error { return l.copyBuckets(ctx, tx, db) }) })
+	if errors.Is(err, errPanicked) {
+		return errors.Join(err, abandon(file))
+	}
+	if err == nil {
+		err = db.Sync()
+	}
+	return errors.Join(err, db.Close())
+}
+
+// copyBuckets copies what the transaction sees, in the order of the keys, so that pages become full.
+func (l *Log) copyBuckets(ctx context.Context, from *bbolt.Tx, to *bbolt.DB) error {
+	for _, name := range []string{entriesBucket, idsBucket, topicsBucket, metaBucket} {
+		cursor := from.Bucket([]byte(name)).Cursor()
+		k, v := cursor.First()
+		for more := true; more; more = k != nil {
+			if err := l.mayGoOn(ctx); err != nil {
+				return err
+			}
+			err := to.Update(func(tx *bbolt.Tx) (err error) {
+				k, v, err = copySome(tx, name, cursor, k, v)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// copySome copies what one transaction takes of a bucket, from a key on, and returns where it stopped.
+func copySome(tx *bbolt.Tx, name string, cursor *bbolt.Cursor, k, v []byte) (key, value []byte, err error) {
+	bucket, err := tx.CreateBucketIfNotExists([]byte(name))
+	if err != nil {
+		return nil, nil, err
+	}
+	bucket.FillPercent = fill
+	for bytes := 0; k != nil && bytes < commitBytes; k, v = cursor.Next() {
+		bytes += len(k) + len(v)
+		if err := bucket.Put(k, v); err != nil {
+			return nil, nil, err
+		}
+	}
+	return k, v, nil
+}
+
+// exchange puts the copy in the place of the database. The lock on the folder keeps others away while neither is open.
+func (l *Log) exchange() error {
+	l.swap.Lock()
+	defer l.swap.Unlock()
+	err := l.db.Close()
+	l.db, l.file = nil, nil
+	if err == nil {
+		err = l.folder.rename(fileName)
+	}
+	// Whichever has the name now is whole.
+	db, file, opened := openFile(l.folder.file(fileName), l.o)
+	if opened != nil {
+		return l.fail(errors.Join(err, opened))
+	}
+	l.db, l.file = db, file
+	l.measure()
+	if err != nil {
+		return err
+	}
+	// Until the name is durable, a loss of power brings back the old file, which lacks what would be appended from now on.
+	if err := l.folder.sync("."); err != nil {
+		return l.fail(err)
+	}
+	return nil
+}

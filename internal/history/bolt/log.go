@@ -1,0 +1,199 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/feed"
+)
+
+// Log is a history.Log in a bbolt database.
+type Log struct {
+	o      Options
+	folder *folder
+	epoch  string
+	key    hashKey
+	feed   *feed.Feed
+	queue  *queue
+
+	closing sync.Once
+	calls   sync.WaitGroup // running calls; Close waits for them
+	workers sync.WaitGroup // committer and janitor
+	quit    chan struct{}  // closed by Close to end the workers
+	upkeep  chan struct{}  // holds a value while a copy or a compaction is under way; capacity 1, nobody closes it
+
+	committer committer // belongs to the committer's goroutine
+
+	// swap is held for reading by whoever uses db, but for the committer, which alone changes it: under the lock.
+	swap sync.RWMutex
+	db   *bbolt.DB // nil when the file could not be opened again
+	file *os.File  // what db has open
+
+	// mu protects all fields below.
+	mu     sync.RWMutex
+	first  history.Position
+	last   history.Position
+	lastID string
+	failed error // why nothing can be appended any more
+	closed bool
+}
+
+var _ history.Log = (*Log)(nil)
+
+// begin counts a call in; the caller must call l.calls.Done when it returns nil.
+func (l *Log) begin(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return history.ErrClosed
+	}
+	l.calls.Add(1)
+	return nil
+}
+
+// mayGoOn returns why a long call must end, or nil.
+func (l *Log) mayGoOn(ctx context.Context) error {
+	l.mu.RLock()
+	closed := l.closed
+	l.mu.RUnlock()
+	if closed {
+		return history.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// Append implements history.Log. Beyond the port's errors it fails with
+// history.ErrTooLarge for records above 16 MiB or 65,535 topics, with history.ErrNoSpace,
+// and with history.ErrReadOnly.
+func (l *Log) Append(ctx context.Context, r *history.Record) (history.Position, error) {
+	position, err := l.append(ctx, r)
+	if err != nil {
+		return 0, fmt.Errorf("append to bolt: %w", err)
+	}
+	return position, nil
+}
+
+func (l *Log) append(ctx context.Context, r *history.Record) (history.Position, error) {
+	if err := checkRecord(r, encodedSize(r)); err != nil {
+		return 0, err
+	}
+	if err := l.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer l.calls.Done()
+	q, err := l.accept(ctx, r, time.Time{})
+	if err != nil {
+		return 0, err
+	}
+	<-q.done
+	return q.position, q.err
+}
+
+// accept queues the record once there is room.
+func (l *Log) accept(ctx context.Context, r *history.Record, at time.Time) (*request, error) {
+	if err := l.state(); err != nil {
+		return nil, err
+	}
+	if err := l.feed.Admit(ctx, int64(r.Size())); err != nil {
+		return nil, err
+	}
+	q := &request{record: r, size: encodedSize(r), at: at, done: make(chan struct{}, 1)}
+	l.queue.push(q)
+	return q, nil
+}
+
+// Head implements history.Log. The epoch is that of the store.
+func (l *Log) Head(ctx context.Context) (history.Head, error) {
+	if err := l.begin(ctx); err != nil {
+		return history.Head{}, fmt.Errorf("head of bolt: %w", err)
+	}
+	defer l.calls.Done()
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return history.Head{Epoch: l.epoch, First: l.first, Last: l.last, LastID: l.lastID}, nil
+}
+
+// Ready implements history.Log.
+func (l *Log) Ready(ctx context.Context) error {
+	if err := l.begin(ctx); err != nil {
+		return err
+	}
+	defer l.calls.Done()
+	return l.state()
+}
+
+// state returns why nothing can be appended, or nil.
+func (l *Log) state() error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.failed
+}
+
+// bounds returns the positions of the oldest and the newest entry that may be shown.
+func (l *Log) bounds() (first, last history.Position) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.first, l.last
+}
+
+// Tail implements history.Log.
+func (l *Log) Tail(ctx context.Context, after history.Position, fn func([]history.Entry) error) error {
+	if err := l.begin(ctx); err != nil {
+		return fmt.Errorf("tail bolt: %w", err)
+	}
+	defer l.calls.Done()
+	if after == 0 {
+		first, _ := l.bounds()
+		after = first - 1
+	}
+	if err := l.feed.Tail(ctx, after, l.replay, fn); err != nil {
+		return fmt.Errorf("tail bolt: %w", err)
+	}
+	return nil
+}
+
+// Close implements history.Log. It must not be called from a Tail's function.
+func (l *Log) Close() error {
+	var err error
+	l.closing.Do(func() { err = l.close() })
+	return err
+}
+
+func (l *Log) close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.feed.Close()
+	l.calls.Wait() // the committer finishes accepted appends meanwhile
+	close(l.quit)
+	l.workers.Wait()
+	return l.closeFiles()
+}
+
+// closeFiles closes what is open and gives up the lock. Nobody uses the log any more.
+func (l *Log) closeFiles() error {
+	l.swap.Lock()
+	defer l.swap.Unlock()
+	var err error
+	switch {
+	case l.db != nil && l.committer.stuck:
+		err = abandon(l.file) // the database would wait for the transaction that has panicked
+	case l.db != nil:
+		err = l.db.Close()
+	}
+	l.db = nil
+	if err := errors.Join(err, l.folder.Close()); err != nil {
+		return fmt.Errorf("close bolt: %w", err)
+	}
+	return nil
+}
