@@ -10,6 +10,9 @@ import (
 // A peer that has silently gone is found out by probes, so connections must have them.
 func TestListenConfig_connectionsInheritKeepAlive(t *testing.T) {
 	lc := listenConfig()
+	if lc.MultipathTCP() {
+		t.Error("the listener is one of multipath TCP, of which many kernels let nothing be inherited")
+	}
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

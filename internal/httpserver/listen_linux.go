@@ -17,7 +17,7 @@ const (
 // listenConfig has connections inherit their keep-alive probes from the listener. Setting them on each connection takes
 // four system calls, which is a good part of what a subscriber that connects costs.
 func listenConfig() net.ListenConfig {
-	return net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, raw syscall.RawConn) error {
+	lc := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, raw syscall.RawConn) error {
 		return raw.Control(func(fd uintptr) {
 			pause := int(keepAlivePause / time.Second)
 			// Whatever the system refuses, a stream notices a dead peer by what it writes.
@@ -27,4 +27,7 @@ func listenConfig() net.ListenConfig {
 			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
 		})
 	}}
+	// Go would listen with multipath TCP where there is any, and its sockets do not take these options on many kernels.
+	lc.SetMultipathTCP(false)
+	return lc
 }

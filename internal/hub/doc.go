@@ -53,18 +53,24 @@
 //
 // # Invariants
 //
-//   - I1: a subscriber sees entries in log order, each once (TestHandOff, TestDelivery).
+//   - I1: a subscriber sees entries in log order, each once (TestModel, TestHandOff, TestDelivery, TestReplay_Long; TestStorm in package
+//     sink, over sockets and with the durable history).
 //   - I2: live delivery starts after the later of the shard's position and the cursor, which can be ahead of the
-//     shard (TestHandOff).
+//     shard (TestHandOff_JustAcknowledged, TestHandOff, TestModel).
 //   - I3: an entry is framed once for all its live readers; delivering it allocates nothing per
 //     subscriber (TestDeliveryAllocations).
-//   - I4: what a shard keeps belongs to its goroutine; others send messages (TestRace, under the race detector).
+//   - I4: what a shard keeps belongs to its goroutine; others send messages (TestMethods_Pairs: every two exported methods, and TestRace,
+//     under the race detector). It is given back when the stream ends (TestChurn; TestVisits in package hubhttp).
 //   - I5: nothing blocks the dispatcher or another subscriber: sinks and mailboxes never block, and what waits for one reader
-//     or for all is bounded (TestSlowReader; STRESS-03 in package sink).
-//   - I6: replay is authorised with the current principal (TestHandOff, TestResume).
+//     or for all is bounded (TestSlowReader, TestReplay_Long; STRESS-03, TestSlowReaders and TestDeadPeer in package sink).
+//   - I6: replay is authorised with the current principal (TestModel, TestHandOff, TestResume).
 //   - I7: an acknowledged update survives as the history promises: Publish returns no earlier (package
-//     historytest). One that was begun before Quiesce is acknowledged or refused before it returns (TestQuiesce).
-//   - I8: no stream of a token that Options.Revoked and CloseBy were told about stays open (TestRevoked).
+//     historytest; TestKill in package crash, with every durable history). One that was begun before Quiesce is acknowledged or refused
+//     before it returns (TestQuiesce).
+//   - I8: no stream of a token that Options.Revoked and CloseBy were told about stays open (TestModel, TestRevoked).
+//
+// TestModel compares the hub with a naive one, a slice and loops, under everything that happens to a hub one after the other; what happens at
+// the same time is for TestHandOff. Both take -rapid.checks for how long.
 //
 // # Goroutines
 //

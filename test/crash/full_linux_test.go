@@ -114,7 +114,7 @@ func (f *full) same(s *harness.Stream, want []string) {
 // TestFullDisk_hub fills the disk of a hub that runs: publishing stops, nothing else does, and it goes on by itself (I7, HIST).
 func TestFullDisk_hub(t *testing.T) {
 	disk := harness.NewSmallDisk(t, 4<<20)
-	f := &full{t: t, disk: disk, hub: newPlainHub(t, t.TempDir(), filepath.Join(disk.Path, "history")), http: harness.Client(t, "")}
+	f := &full{t: t, disk: disk, hub: newPlainHub(t, t.TempDir(), "segments", filepath.Join(disk.Path, "history")), http: harness.Client(t, "")}
 	h := disk.Start(t, "hub", "serve", "--config", f.hub.config)
 	h.WaitFor("hub is ready")
 	live := []*harness.Stream{f.subscribe("earliest"), f.subscribe("earliest")}

@@ -2,6 +2,7 @@ package crash_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
@@ -15,20 +16,31 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/cinnabar-hub/cinnabar/internal/config"
 	"github.com/cinnabar-hub/cinnabar/test/harness"
 )
 
 const (
-	rounds        = 100
-	publishers    = 16
-	acksPerRound  = 21              // at least, so that all rounds together have well over 2,000
-	attemptsLimit = 3 * rounds      // rounds that prove nothing are repeated, but not for ever
-	patience      = 8 * time.Minute // for all rounds together, on a machine that has other things to do
+	publishers   = 64
+	acksPerRound = 70               // at least: most publishers have had an answer, and some more than one
+	patience     = 30 * time.Second // for one round, on a machine that has other things to do
 )
+
+// What TestKill does by default is a sample; -kill.rounds=200 is the whole.
+var (
+	killRounds  = flag.Int("kill.rounds", 10, "how often TestKill kills the hub, for each driver")
+	killDrivers = flag.String("kill.drivers", strings.Join(durableDrivers(), ","), "the history drivers that TestKill goes through, separated by commas")
+)
+
+// durableDrivers lists the history drivers that survive being killed.
+func durableDrivers() []string {
+	return slices.DeleteFunc(config.HistoryDrivers(), func(d string) bool { return !config.History{Driver: d}.Durable() })
+}
 
 // killing is the state of the test that kills the hub.
 type killing struct {
 	t      *testing.T
+	rounds int
 	hub    *plainHub
 	ledger *ledger
 	gate   *gate
@@ -41,11 +53,26 @@ type killing struct {
 	streams map[int]int // streams that readers have opened, by the hub's generation
 }
 
-// TestKill ends the hub with SIGKILL a hundred times while sixteen publishers publish, each time in a moment in which a publish
-// is known to be unanswered, and looks at what readers see that carry their cursors from one hub to the next (I7, DUR).
+// TestKill ends the hub with SIGKILL over and over while 64 publishers publish, each time in a moment in which a publish is known to
+// be unanswered, and looks at what readers see that carry their cursors from one hub to the next (I7, DUR). Flags say how often, and
+// with which history.
 func TestKill(t *testing.T) {
-	dir := t.TempDir()
-	k := &killing{t: t, hub: newPlainHub(t, dir, filepath.Join(dir, "history")), ledger: newLedger(), gate: newGate(), streams: map[int]int{}}
+	for driver := range strings.SplitSeq(*killDrivers, ",") {
+		t.Run(driver, func(t *testing.T) {
+			if !slices.Contains(durableDrivers(), driver) {
+				t.Fatalf("no durable history driver %q", driver)
+			}
+			dir := t.TempDir()
+			hub := newPlainHub(t, dir, driver, filepath.Join(dir, "history"))
+			k := &killing{t: t, rounds: *killRounds, hub: hub, ledger: newLedger(), gate: newGate(), streams: map[int]int{}}
+			k.run()
+		})
+	}
+}
+
+func (k *killing) run() {
+	t := k.t
+	t.Helper()
 	k.there = sync.NewCond(&k.mu)
 	transport := &http.Transport{MaxIdleConnsPerHost: 2 * publishers}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -59,7 +86,7 @@ func TestKill(t *testing.T) {
 		{name: "public, by a pattern", query: "match_urlpattern=" + url.QueryEscape("https://example.com/books/*")},
 		{name: "public, by one exact topic", query: "match=" + url.QueryEscape(everything)},
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), patience*time.Duration(k.rounds+4))
 	defer cancel()
 	reading, readCtx := errgroup.WithContext(ctx)
 	for _, r := range readers {
@@ -68,7 +95,7 @@ func TestKill(t *testing.T) {
 	}
 
 	kills, attempts, unanswered, start := 0, 0, 0, time.Now()
-	for ; kills < rounds && attempts < attemptsLimit && readCtx.Err() == nil; attempts++ {
+	for ; kills < k.rounds && attempts < 3*k.rounds && readCtx.Err() == nil; attempts++ { // rounds that prove nothing are repeated, but not for ever
 		n := k.round(readCtx, attempts, len(readers))
 		if n > 0 {
 			kills++
@@ -78,7 +105,7 @@ func TestKill(t *testing.T) {
 	if readCtx.Err() != nil {
 		t.Fatalf("after %d rounds: %v", attempts, reading.Wait())
 	}
-	if kills < rounds {
+	if kills < k.rounds {
 		t.Fatalf("only %d of %d kills had a publish that was unanswered", kills, attempts)
 	}
 	took := time.Since(start).Round(time.Millisecond)
@@ -223,11 +250,11 @@ func (k *killing) verdict(everySeen []string, readers []*reader) {
 		if !slices.Equal(r.seen, want) {
 			k.t.Errorf("%s: %s", r.name, difference(r.seen, want))
 		}
-		if r.opens < rounds {
+		if r.opens < k.rounds {
 			k.t.Errorf("%s: had %d streams", r.name, r.opens)
 		}
 	}
-	if n := k.ledger.count(); n < 2000 {
+	if n := k.ledger.count(); n < k.rounds*acksPerRound {
 		k.t.Errorf("only %d acknowledgements", n)
 	}
 }

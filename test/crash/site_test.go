@@ -14,8 +14,8 @@ type plainHub struct {
 	publish, subscribe string // tokens
 }
 
-// newPlainHub writes the configuration of a hub with its history in the given folder, and makes the tokens.
-func newPlainHub(t *testing.T, dir, history string) *plainHub {
+// newPlainHub writes the configuration of a hub with its history of a driver in the given place, and makes the tokens.
+func newPlainHub(t *testing.T, dir, driver, history string) *plainHub {
 	t.Helper()
 	port := harness.FreePorts(t, 1)[0]
 	h := &plainHub{url: fmt.Sprintf("http://localhost:%d%s", port, harness.HubPath)}
@@ -30,9 +30,9 @@ issuers:
   - id: %s
     publisher: { keys: [ { alg: HS256, secret_file: pub.secret } ] }
     subscriber: { keys: [ { alg: HS256, secret_file: sub.secret } ] }
-history: { driver: segments, path: %q }
+history: { driver: %s, path: %q }
 ops: { listen: "" }
-`, h.url, port, harness.SelfIssuer, history))
+`, h.url, port, harness.SelfIssuer, driver, history))
 	h.publish = harness.SelfIssued(t, []byte(pub), h.url, rar.Publish)
 	h.subscribe = harness.SelfIssued(t, []byte(sub), h.url, rar.Subscribe)
 	return h

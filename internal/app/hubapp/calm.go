@@ -42,7 +42,7 @@ func (c *calm) run(ctx context.Context) error {
 // the memory in use, while the hub works on, and happens once per storm.
 func (c *calm) look() {
 	n := c.streams()
-	moving := abs(n-c.before) > stormStreams/100
+	moving := abs(n-c.before) > max(stormStreams, n)/100
 	c.before = n
 	if moving || abs(n-c.last) < max(stormStreams, c.last/4) {
 		return

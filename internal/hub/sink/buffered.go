@@ -15,6 +15,7 @@ type bufferedSink struct {
 	set     *Set
 	conn    net.Conn
 	raw     syscall.RawConn // nil: hang-ups are noticed by reading
+	framing hub.Framing
 	notify  hub.Notify
 	unwatch func()
 
@@ -26,14 +27,14 @@ type bufferedSink struct {
 	err       error // sticky
 }
 
-func (s *Set) bufferedSink(conn net.Conn, raw syscall.RawConn, head []byte) *bufferedSink {
-	b := &bufferedSink{set: s, conn: conn, raw: raw, unwatch: func() {}}
+func (s *Set) bufferedSink(conn net.Conn, raw syscall.RawConn, head []byte, framing hub.Framing) *bufferedSink {
+	b := &bufferedSink{set: s, conn: conn, raw: raw, framing: framing, unwatch: func() {}}
 	b.buf = &head
 	return b
 }
 
 // Framing implements [hub.Sink].
-func (b *bufferedSink) Framing() hub.Framing { return hub.Chunked }
+func (b *bufferedSink) Framing() hub.Framing { return b.framing }
 
 // Start implements [hub.Sink].
 func (b *bufferedSink) Start(n hub.Notify) {
@@ -86,7 +87,7 @@ func (b *bufferedSink) write() {
 		buf, owed, last := b.next()
 		switch {
 		case last:
-			finish(b.conn, *buf)
+			finish(b.conn, *buf, b.framing)
 			return
 		case buf == nil:
 			return

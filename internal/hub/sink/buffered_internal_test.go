@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/cinnabar-hub/cinnabar/internal/hub"
 )
 
 // opaque is a connection that has no descriptor to offer.
@@ -33,7 +35,7 @@ func TestBufferedSink(t *testing.T) {
 	}
 	t.Run("writes and ends cleanly", func(t *testing.T) {
 		server, client := pair(t)
-		k := newSet(t).connSink(opaque{server}, headerBlock(http.Header{}, http.Header{}))
+		k := newSet(t).connSink(opaque{server}, headerBlock(http.Header{}, http.Header{}, hub.Chunked), hub.Chunked)
 		k.Start(&notes{})
 		if n, err := k.TryWrite([]byte("1\r\nx\r\n")); n != 6 || err != nil {
 			t.Errorf("TryWrite = %d, %v", n, err)
@@ -45,7 +47,7 @@ func TestBufferedSink(t *testing.T) {
 	})
 	t.Run("finds the descriptor in a wrapper", func(t *testing.T) {
 		server, client := pair(t)
-		k := newSet(t).connSink(wrapped{server}, headerBlock(http.Header{}, http.Header{}))
+		k := newSet(t).connSink(wrapped{server}, headerBlock(http.Header{}, http.Header{}, hub.Chunked), hub.Chunked)
 		k.Start(&notes{})
 		k.Finish()
 		if got := body(t, client); got != "" {
@@ -54,7 +56,7 @@ func TestBufferedSink(t *testing.T) {
 	})
 	t.Run("takes no more than its buffer holds, and says when more fits", func(t *testing.T) {
 		server, client := pair(t)
-		k := newSet(t).connSink(opaque{server}, nil)
+		k := newSet(t).connSink(opaque{server}, nil, hub.Chunked)
 		var n notes
 		k.Start(&n)
 		p := make([]byte, 3000)
@@ -80,7 +82,7 @@ func TestBufferedSink(t *testing.T) {
 	})
 	t.Run("notices that the peer hangs up", func(t *testing.T) {
 		server, client := pair(t)
-		k := newSet(t).connSink(opaque{server}, nil)
+		k := newSet(t).connSink(opaque{server}, nil, hub.Chunked)
 		var n notes
 		k.Start(&n)
 		_ = client.Close()
@@ -90,7 +92,7 @@ func TestBufferedSink(t *testing.T) {
 	t.Run("gives up on a peer that reads nothing", func(t *testing.T) {
 		server, _ := pair(t)
 		s := newSet(t)
-		k := s.connSink(opaque{server}, nil)
+		k := s.connSink(opaque{server}, nil, hub.Chunked)
 		k.Start(&notes{})
 		for range 100 {
 			p := make([]byte, 1<<20)
@@ -107,7 +109,7 @@ func TestBufferedSink(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k := s.connSink(opaque{server}, nil)
+		k := s.connSink(opaque{server}, nil, hub.Chunked)
 		var n notes
 		k.Start(&n)
 		if taken, err := k.TryWrite(make([]byte, 32<<20)); taken != 32<<20 || err != nil {
@@ -128,7 +130,7 @@ func TestBufferedSink(t *testing.T) {
 			t.Fatal(err)
 		}
 		server, client := pair(t)
-		k := s.connSink(opaque{server}, nil)
+		k := s.connSink(opaque{server}, nil, hub.Chunked)
 		var n notes
 		k.Start(&n)
 		if n.gone.Load() != 1 {

@@ -17,18 +17,18 @@ const lastChunk = "0\r\n\r\n"
 const drainBytes = 64 << 10
 
 // connSink returns the sink of a hijacked connection. head is written before everything else.
-func (s *Set) connSink(conn net.Conn, head []byte) hub.Sink {
+func (s *Set) connSink(conn net.Conn, head []byte, framing hub.Framing) hub.Sink {
 	_, encrypted := conn.(*tls.Conn)
 	raw := rawConn(conn)
 	if raw != nil {
 		tune(raw, s.opts.PeerTimeout)
 	}
 	if raw != nil && !encrypted {
-		if direct := s.directSink(conn, raw, head); direct != nil {
+		if direct := s.directSink(conn, raw, head, framing); direct != nil {
 			return direct
 		}
 	}
-	return s.bufferedSink(conn, raw, head)
+	return s.bufferedSink(conn, raw, head, framing)
 }
 
 // rawConn returns the descriptor below conn, or nil where there is none to be had. Wrappers of connections say what is in
@@ -64,10 +64,15 @@ func reset(conn net.Conn) {
 }
 
 // finish ends the stream on conn cleanly. rest is what has not been written of it yet. The caller has set a deadline.
-func finish(conn net.Conn, rest []byte) {
-	if _, err := conn.Write(append(rest, lastChunk...)); err != nil {
-		reset(conn)
-		return
+func finish(conn net.Conn, rest []byte, framing hub.Framing) {
+	if framing == hub.Chunked {
+		rest = append(rest, lastChunk...)
+	}
+	if len(rest) > 0 {
+		if _, err := conn.Write(rest); err != nil {
+			reset(conn)
+			return
+		}
 	}
 	inner := conn
 	if c, ok := conn.(*tls.Conn); ok {

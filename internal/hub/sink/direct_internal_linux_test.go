@@ -5,11 +5,13 @@ import (
 	"net"
 	"net/http"
 	"testing"
+
+	"github.com/cinnabar-hub/cinnabar/internal/hub"
 )
 
 func direct(t *testing.T, s *Set, conn net.Conn) *directSink {
 	t.Helper()
-	d, ok := s.connSink(conn, headerBlock(http.Header{}, http.Header{})).(*directSink)
+	d, ok := s.connSink(conn, headerBlock(http.Header{}, http.Header{}, hub.Chunked), hub.Chunked).(*directSink)
 	if !ok {
 		t.Fatal("a TCP connection is not written to directly")
 	}

@@ -11,12 +11,13 @@ import (
 
 // directSink writes to the socket of a plain connection, without blocking and without a goroutine.
 type directSink struct {
-	set    *Set
-	conn   net.Conn
-	raw    syscall.RawConn
-	notify hub.Notify
-	key    uint64 // in the poller
-	head   []byte // what is left of the response's head
+	set     *Set
+	conn    net.Conn
+	raw     syscall.RawConn
+	framing hub.Framing
+	notify  hub.Notify
+	key     uint64 // in the poller
+	head    []byte // what is left of the response's head
 
 	// full says that the engine waits for Writable.
 	full atomic.Bool
@@ -29,14 +30,14 @@ type directSink struct {
 	attempt func(fd uintptr) bool
 }
 
-func (s *Set) directSink(conn net.Conn, raw syscall.RawConn, head []byte) hub.Sink {
-	d := &directSink{set: s, conn: conn, raw: raw, head: head}
+func (s *Set) directSink(conn net.Conn, raw syscall.RawConn, head []byte, framing hub.Framing) hub.Sink {
+	d := &directSink{set: s, conn: conn, raw: raw, head: head, framing: framing}
 	d.attempt = d.writeOnce
 	return d
 }
 
 // Framing implements [hub.Sink].
-func (d *directSink) Framing() hub.Framing { return hub.Chunked }
+func (d *directSink) Framing() hub.Framing { return d.framing }
 
 // Start implements [hub.Sink].
 func (d *directSink) Start(n hub.Notify) {
@@ -126,7 +127,7 @@ func (d *directSink) Finish() {
 	rest := d.head
 	ending := d.set.spawn(func() {
 		_ = d.conn.SetDeadline(d.set.lingerDeadline())
-		finish(d.conn, rest)
+		finish(d.conn, rest, d.framing)
 	})
 	if !ending {
 		reset(d.conn)

@@ -2,6 +2,7 @@ package sink_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -42,6 +43,7 @@ type server struct {
 	opened   chan *hub.Subscriber
 	dropped  atomic.Int64
 	progress atomic.Int64 // deliveries and replays
+	dialer   net.Dialer
 }
 
 // Subscribers and the other methods make a server the hub's metrics.
@@ -60,8 +62,15 @@ func (w *wrapper) Write(p []byte) (int, error) { return w.inner.Write(p) }
 func (w *wrapper) WriteHeader(status int)      { w.inner.WriteHeader(status) }
 func (w *wrapper) Unwrap() http.ResponseWriter { return w.inner }
 
-// newServer starts a hub whose streams of the topic "a" are served at every path. change may alter options.
+// newServer starts a hub whose streams are served at every path: of the topic that the query names, "a" without one. change may alter
+// options.
 func newServer(tb testing.TB, encrypted, http2 bool, change func(*hub.Options)) *server {
+	tb.Helper()
+	return newServerWith(tb, encrypted, http2, sink.Options{}, change)
+}
+
+// newServerWith is newServer with options of the sinks.
+func newServerWith(tb testing.TB, encrypted, http2 bool, sinks sink.Options, change func(*hub.Options)) *server {
 	tb.Helper()
 	compiler, err := topic.NewCompiler("https://hub.example.com/.well-known/mercure", topic.Limits{})
 	must(tb, err)
@@ -72,11 +81,11 @@ func newServer(tb testing.TB, encrypted, http2 bool, change func(*hub.Options)) 
 	if change != nil {
 		change(&o)
 	}
-	s := &server{t: tb, compiler: compiler, opened: make(chan *hub.Subscriber, 4096)}
+	s := &server{t: tb, compiler: compiler, opened: make(chan *hub.Subscriber, 4096), dialer: net.Dialer{Timeout: 3 * patience}}
 	o.Metrics = s
 	s.hub, err = hub.New(o)
 	must(tb, err)
-	s.set, err = sink.NewSet(sink.Options{})
+	s.set, err = sink.NewSet(sinks)
 	must(tb, err)
 	grants, err := rar.Compile([]rar.Detail{{
 		Actions: []rar.Action{rar.Publish, rar.Subscribe},
@@ -110,7 +119,7 @@ func newServer(tb testing.TB, encrypted, http2 bool, change func(*hub.Options)) 
 }
 
 func (s *server) handle(w http.ResponseWriter, r *http.Request) {
-	m, err := s.compiler.Compile(topic.Exact, "a")
+	m, err := s.compiler.Compile(topic.Exact, cmp.Or(r.URL.RawQuery, "a"))
 	must(s.t, err)
 	cursor := r.Header.Get("Last-Event-ID")
 	sub, err := s.hub.Subscribe(r.Context(), hub.SubscribeRequest{
@@ -120,6 +129,9 @@ func (s *server) handle(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "", http.StatusServiceUnavailable)
 		return
 	}
+	if from, _ := sub.ResumedFrom(); from != cursor {
+		s.t.Errorf("REC-15 resumed from %q, want %q", from, cursor)
+	}
 	w.Header().Set("X-Middleware", "kept")
 	w.Header().Set("X-Both", "middleware")
 	header := http.Header{"Content-Type": {"text/event-stream"}, "X-Both": {"handler"}, "Content-Length": {"7"}}
@@ -127,7 +139,10 @@ func (s *server) handle(w http.ResponseWriter, r *http.Request) {
 	err = s.set.Serve(&wrapper{w}, r, header, func(k hub.Sink) {
 		attached = true
 		sub.Attach(k)
-		s.opened <- sub
+		select {
+		case s.opened <- sub:
+		default: // a test that opens so many does not ask for them
+		}
 	})
 	if err != nil || !attached {
 		sub.Discard()
@@ -155,13 +170,13 @@ func (s *server) dial() net.Conn {
 	s.t.Helper()
 	address := s.http.Listener.Addr().String()
 	if s.http.TLS == nil {
-		c, err := net.DialTimeout("tcp", address, patience)
+		c, err := s.dialer.Dial("tcp", address)
 		must(s.t, err)
 		return c
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(s.http.Certificate())
-	c, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", address, &tls.Config{
+	c, err := tls.DialWithDialer(&s.dialer, "tcp", address, &tls.Config{
 		RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12,
 	})
 	must(s.t, err)
@@ -191,6 +206,9 @@ func (s *server) connect(proto, cursor string) *client {
 	must(s.t, err)
 	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	must(s.t, err)
+	if r.Proto != proto || (proto == "HTTP/1.0") != (len(r.TransferEncoding) == 0) {
+		s.t.Errorf("%s: response of %s, transfer encoding %q", proto, r.Proto, r.TransferEncoding)
+	}
 	c := &client{t: s.t, conn: conn, response: r, sub: <-s.opened, done: func() { _ = conn.Close() }}
 	return c.begin()
 }

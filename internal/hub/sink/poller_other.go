@@ -32,4 +32,4 @@ func (s *Set) watch(conn net.Conn, _ syscall.RawConn, w watched) (unwatch func()
 func tune(syscall.RawConn, time.Duration) {}
 
 // directSink tells that there is none.
-func (*Set) directSink(net.Conn, syscall.RawConn, []byte) hub.Sink { return nil }
+func (*Set) directSink(net.Conn, syscall.RawConn, []byte, hub.Framing) hub.Sink { return nil }

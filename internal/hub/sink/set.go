@@ -77,7 +77,7 @@ func (s *Set) Close() error {
 // Serve answers r with status 200 as an event stream, and gives the stream's sink to attach. The response has the fields that
 // middleware has put into w's header, and those of header, which win.
 //
-// On HTTP/1.1 Serve takes the connection over and returns at once; the handler must not touch w any more. The body of r must have
+// On HTTP/1 Serve takes the connection over and returns at once; the handler must not touch w any more. The body of r must have
 // been read. Otherwise Serve returns when the stream has ended.
 //
 // A HEAD request gets the header and no stream: attach is not called. Neither is it when Serve returns an error,
@@ -90,11 +90,15 @@ func (s *Set) Serve(w http.ResponseWriter, r *http.Request, header http.Header, 
 		writeHeader(w, header)
 		return nil
 	}
-	if r.ProtoMajor == 1 && r.ProtoMinor >= 1 {
+	if r.ProtoMajor == 1 {
+		framing := hub.Chunked
+		if r.ProtoMinor == 0 {
+			framing = hub.Raw
+		}
 		conn, _, err := http.NewResponseController(w).Hijack()
 		switch {
 		case err == nil:
-			attach(s.connSink(conn, headerBlock(w.Header(), header)))
+			attach(s.connSink(conn, headerBlock(w.Header(), header, framing), framing))
 			return nil
 		case !errors.Is(err, http.ErrNotSupported):
 			return fmt.Errorf("sink: hijack: %w", err)
