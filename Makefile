@@ -10,6 +10,10 @@ DEADCODE := $(GO) run golang.org/x/tools/cmd/deadcode@v0.49.0
 GOVULNCHECK := $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0
 FUZZTIME ?= 30s
 PKGS ?= ./...
+BENCH ?= .
+BENCHCOUNT ?= 1
+LOADDB ?= {db}
+LOADFLAGS ?=
 
 .DEFAULT_GOAL := help
 
@@ -62,7 +66,7 @@ fmt-check: ## fail when code is not formatted
 
 .PHONY: lint
 lint: ## run the linters (.golangci.yml)
-	@$(GOLANGCI) run ./...
+	@$(GOLANGCI) run --allow-parallel-runners ./...
 
 .PHONY: cross
 cross: ## vet and build for linux, darwin and windows
@@ -88,8 +92,14 @@ conformance-faults: ## write down anew which checks each fault of the reference 
 	@$(GO) test -count=1 -timeout 2h -run '^TestEveryFaultTurnsItsCheckRed$$' ./test/conformance/proof -update
 
 .PHONY: bench
-bench: ## run the benchmarks
-	@$(GO) test -run '^$$' -bench . -benchmem $(PKGS)
+bench: ## run the Go benchmarks (BENCH=regexp BENCHCOUNT=10, for benchstat)
+	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCHCOUNT) -timeout 2h ./internal/... ./test/load
+
+.PHONY: load
+load: build ## put a small load on the hub (LOADDB=- for the memory driver, LOADFLAGS='-scenario fan-out -n 1000'); docs/performance.md
+	@$(GO) build -o $(BIN)/ ./test/load ./test/load/bench-hub
+	@$(BIN)/load -start '$(BIN)/bench-hub {port} {dir} {key} {alg} {issuer} {audience} $(LOADDB)' \
+	  -scenario all -n 200 -duration 2s -history 10000 $(LOADFLAGS)
 
 .PHONY: docs
 docs: ## write configs/*.yaml and the golden files anew from the code
