@@ -7,19 +7,12 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/history"
 )
 
-// testInspect runs for implementations of history.Inspector.
+// testInspect is about history.Inspector.
 func (s *suite) testInspect(t *testing.T) {
-	inspector := func(f *fixture) history.Inspector {
-		i, ok := f.log.(history.Inspector)
-		if !ok {
-			f.t.Skipf("needs an implementation of history.Inspector, which %T is not", f.log)
-		}
-		return i
-	}
 	// wantStats compares what the log says of itself with its head and with so many entries.
 	wantStats := func(f *fixture, events int64) history.Stats {
 		f.t.Helper()
-		got, err := inspector(f).Stats(f.context())
+		got, err := capability[history.Inspector](f).Stats(f.context())
 		if err != nil {
 			f.t.Fatalf("Stats() = %v", err)
 		}
@@ -57,7 +50,7 @@ func (s *suite) testInspect(t *testing.T) {
 	t.Run("ends with its context and with the log", func(t *testing.T) {
 		f := s.fixture(t, Limits{})
 		f.fill(0, 1)
-		i := inspector(f)
+		i := capability[history.Inspector](f)
 		if _, err := i.Stats(cancelled(t)); !errors.Is(err, errCancelled) {
 			t.Errorf("Stats(cancelled) = %v", err)
 		}

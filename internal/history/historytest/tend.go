@@ -7,7 +7,7 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/history"
 )
 
-// testTend runs for implementations of history.Verifier and history.Compacter.
+// testTend is about history.Verifier and history.Compacter.
 func (s *suite) testTend(t *testing.T) {
 	t.Run("a sound log verifies", func(t *testing.T) {
 		f := s.fixture(t, Limits{})
@@ -89,12 +89,12 @@ func (f *fixture) twin(n int) *history.Record {
 	return r
 }
 
-// capability returns the log as something that not every log has to be.
+// capability returns the log as something that the engine does without, and the commands that look after a history do not.
 func capability[T any](f *fixture) T {
 	f.t.Helper()
 	log, ok := f.log.(T)
 	if !ok {
-		f.t.Skipf("needs an implementation of %T, which %T is not", new(T), f.log)
+		f.t.Fatalf("%T does not implement %T", f.log, new(T))
 	}
 	return log
 }

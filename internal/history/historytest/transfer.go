@@ -57,7 +57,7 @@ func (f *fixture) wantExport(first, count int) {
 	diffEntries(f.t, "Export", want, have)
 }
 
-// testTransfer runs for implementations of history.Importer and history.Exporter.
+// testTransfer is about history.Importer and history.Exporter.
 func (s *suite) testTransfer(t *testing.T) {
 	t.Run("what was imported is there, with its times", func(t *testing.T) {
 		f := s.fixture(t, Limits{})
