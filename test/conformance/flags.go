@@ -67,7 +67,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 		return nil
 	})
 	f.StringVar(&c.target.CookieName, "cookie", "", "the `name` of the cookie that carries the token (default: as the metadata says)")
-	f.StringVar(&c.target.CORSOrigin, "cors-origin", "", "an `origin` that may use the hub; without it, what needs one is skipped")
+	f.StringVar(&c.target.CORSOrigin, "cors-origin", "", "an `origin` that may use the hub, best one with two dots, as https://app.example.com; without it, what needs one is skipped")
 	f.StringVar(&c.target.PublishOrigin, "publish-origin", "", "an `origin` that may publish with the cookie (default: that of the hub URL)")
 	f.StringVar(&features, "features", "auto", "what the hub should have, a `list` of "+choices()+"; auto: ask the hub")
 	f.DurationVar(&c.target.KeepAlive, "keep-alive", 0, "after how much idle `time` the hub sends a comment; up to 30s is waited for")

@@ -17,17 +17,6 @@ func actAsk(t *suite.T, target, token string) *wire.Response {
 	return t.Do(suite.Bearer(t.At(target), token))
 }
 
-// actNoAPI is why a check of the subscription API means nothing for a hub that answers 404 to all of it. Having events without it
-// offends a SHOULD, which ACT-24 judges once; each check of what a document says would only repeat that.
-const actNoAPI = "the hub answers 404 to the whole subscription API, which ACT-24 judges: there are no documents to look into"
-
-// actNeedAPI skips the check when the hub has events but no API, which it SHOULD have: that is for ACT-24 alone to say.
-func actNeedAPI(t *suite.T) {
-	if actAsk(t, actRoot(t), t.SubscribeAll()).Status == 404 {
-		t.Skip(actNoAPI)
-	}
-}
-
 // actGet gets a document of the subscription API with tok(subscribe *).
 func actGet(t *suite.T, target string) jose.Object {
 	resp := actAsk(t, target, t.SubscribeAll())
@@ -96,8 +85,12 @@ func (s *actSite) at(shape string) string {
 
 // actSettle opens a plain subscription and waits until the API knows it, at one address or the other.
 func actSettle(t *suite.T) *actSite {
-	actNeedAPI(t)
-	p := newActPresence(t)
+	t.Need(suite.SubscriptionAPI)
+	return actSettleOn(t, newActPresence(t))
+}
+
+// actSettleOn is actSettle with a matcher that is there already.
+func actSettleOn(t *suite.T, p *actPresence) *actSite {
 	s := actSiteOf(p, p.begin(), "exact")
 	actSoon(t, func() string {
 		problem := actStatus(t, s.single, 200)
@@ -156,11 +149,8 @@ func actAPI() []suite.Check {
 			checks = append(checks, one("ACT-25", shape+m.name, func(t *suite.T) {
 				p := newActOddPresence(t, m.text)
 				s := actSiteOf(p, p.open(p.get(m.parameter)), m.kind)
-				if actStatus(t, s.collection, 404)+actStatus(t, s.single, 404) == "" {
-					t.Skip(actNoAPI)
-				}
 				actSoon(t, func() string { return actStatus(t, s.at(shape), 200) })
-			}, suite.Subscriptions))
+			}, suite.SubscriptionAPI))
 		}
 	}
 	return append(checks, actEachShape("ACT-32", "", func(t *suite.T, _ *actSite, target string) {
@@ -174,7 +164,7 @@ func actAPI() []suite.Check {
 func actSingle() []suite.Check {
 	same := func(name, parameter, kind, text string, payload jose.Object) suite.Check {
 		return one("ACT-33", name, func(t *suite.T) {
-			actNeedAPI(t)
+			t.Need(suite.SubscriptionAPI)
 			p := newActOddPresence(t, text)
 			detail := suite.CanSubscribe(suite.Any())
 			if payload != nil {
@@ -304,16 +294,16 @@ func actCollections() []suite.Check {
 	}
 	return append(checks,
 		one("ACT-37", "array-even-if-empty", func(t *suite.T) {
-			actNeedAPI(t)
+			t.Need(suite.SubscriptionAPI)
 			actWantEmpty(t, actPath(t, "exact", t.Unique("none")))
 		}, suite.Subscriptions),
 		one("ACT-39", "anonymous", func(t *suite.T) {
-			actNeedAPI(t)
+			t.Need(suite.SubscriptionAPI)
 			p := newActPresence(t)
 			actWantListed(t, actRoot(t), p.open(t.Get("match="+p.match)))
 		}, suite.Subscriptions, suite.Anonymous),
 		one("ACT-39", "every-matcher", func(t *suite.T) {
-			actNeedAPI(t)
+			t.Need(suite.SubscriptionAPI)
 			p, q := newActPresence(t), newActPresence(t)
 			first := p.open(suite.Bearer(t.Get(wire.Form("match", p.match, "match_urlpattern", q.match)), t.SubscribeAll()))
 			second := &actSubscription{t: t}
@@ -381,7 +371,7 @@ func actFilters() []suite.Check {
 	// The other subscription is on the same connection: when ours is listed, it would be too.
 	without := func(name, own, other string, otherMatch func(match string) string) suite.Check {
 		return one("ACT-40", name, func(t *suite.T) {
-			actNeedAPI(t)
+			t.Need(suite.SubscriptionAPI)
 			p := newActPresence(t)
 			r := suite.Bearer(t.Get(wire.Form(own, p.match, other, otherMatch(p.match))), t.SubscribeAll())
 			kind := map[string]string{"match": "exact", "match_urlpattern": "urlpattern"}[own]

@@ -117,7 +117,7 @@ func actExpiry() []suite.Check {
 		actWantEnd(t, s.doc, last)
 	}, suite.Subscriptions)
 	api := one("ACT-49", "api", func(t *suite.T) {
-		actNeedAPI(t)
+		t.Need(suite.SubscriptionAPI)
 		p, opened, exp := actExpiring(t)
 		s := actSiteOf(p, opened, "exact")
 		actSoon(t, func() string { return actStatus(t, s.single, 200) })
@@ -172,12 +172,7 @@ func actForged() []suite.Check {
 			return wire.Form("topic", t.Target().Origin()+topic, "data", data(p, topic), "private", "on")
 		}),
 		forged("encoded-topic", func(t *suite.T, p *actPresence, topic string) string {
-			path := t.Target().Path()
-			at := strings.LastIndexByte(strings.TrimRight(path, "/"), '/') + 1
-			if first := path[at : at+1]; wire.Escape(first) != first {
-				t.Skip(nsNoSpelling, path[at:])
-			}
-			hidden := path[:at] + fmt.Sprintf("%%%02x", path[at]) + topic[at+1:]
+			hidden := nsEncode(actRoot(t), lowerHex, nsUnreserved) + strings.TrimPrefix(topic, actRoot(t))
 			return wire.Form("topic", hidden, "data", data(p, topic), "private", "on")
 		}),
 		forged("alternate", func(t *suite.T, p *actPresence, topic string) string {

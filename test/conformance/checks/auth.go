@@ -237,7 +237,7 @@ func authParameters() []suite.Check {
 			readsPublicOnly(t, suite.Bearer(withQuery(subscription(t, topic), "access_token", t.SubscribeAll()), token), topic)
 		}),
 		one("AUTH-12", "API", func(t *suite.T) {
-			actNeedAPI(t)
+			t.Need(suite.SubscriptionAPI)
 			t.Want(withQuery(t.At(t.Target().Path()+"/subscriptions"), "access_token", t.SubscribeAll()), 401)
 		}, suite.Subscriptions),
 		one("AUTH-12", "GET-on-closed-hub", func(t *suite.T) {

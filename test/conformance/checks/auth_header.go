@@ -61,13 +61,11 @@ func authHeaderFirst() []suite.Check {
 			t.Want(suite.Bearer(t.InCookie(subscription(t, t.Topic()), t.SubscribeAll()), badReader(t)), 401)
 		}),
 		check("API-bad-header-valid-cookie", func(t *suite.T) {
-			t.Need(suite.Subscriptions)
-			actNeedAPI(t)
+			t.Need(suite.SubscriptionAPI)
 			t.Want(suite.Bearer(t.InCookie(t.At(t.Target().Path()+"/subscriptions"), t.SubscribeAll()), badReader(t)), 401)
 		}),
 		check("API-weak-header-strong-cookie", func(t *suite.T) {
-			t.Need(suite.Subscriptions)
-			actNeedAPI(t)
+			t.Need(suite.SubscriptionAPI)
 			t.Want(suite.Bearer(t.InCookie(t.At(t.Target().Path()+"/subscriptions"), t.SubscribeAll()), weakReader(t)), 403)
 		}),
 		check("subscribe-weak-header-strong-cookie", func(t *suite.T) {

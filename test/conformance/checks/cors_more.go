@@ -106,7 +106,7 @@ func corsExposed() []suite.Check {
 	for _, way := range corsWays() {
 		api := func(name string, path func(t *suite.T) string) suite.Check {
 			return one("CORS-10", name+"-"+way.name, func(t *suite.T) {
-				actNeedAPI(t)
+				t.Need(suite.SubscriptionAPI)
 				r := way.with(t, t.At(path(t)).With("Origin", t.Target().CORSOrigin))
 				actSoon(t, func() string {
 					if resp := t.Do(r); resp.Status != 200 {

@@ -43,7 +43,7 @@ func errSubscribe() errRequest {
 
 func errAPI() errRequest {
 	return errRequest{name: "API", needs: []suite.Feature{suite.Subscriptions}, send: func(t *suite.T) wire.Request {
-		actNeedAPI(t)
+		t.Need(suite.SubscriptionAPI)
 		return t.At(t.Target().Path() + "/subscriptions")
 	}}
 }

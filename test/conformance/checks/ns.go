@@ -263,18 +263,26 @@ func nsEncode(path, digits string, chosen func(c byte) bool) string {
 	return b.String()
 }
 
-// nsOneHex encodes one character of the path, the last one whose octet is written differently in the two cases of
-// hexadecimal digits.
-func nsOneHex(t *suite.T, p nsPath, digits string) string {
-	for i := len(p.whole) - 1; i >= 0; i-- {
-		c := p.whole[i]
-		inTriplet := i >= 1 && p.whole[i-1] == '%' || i >= 2 && p.whole[i-2] == '%'
-		if nsUnreserved(c) && !inTriplet && upperHex[c&15] != lowerHex[c&15] {
-			return p.whole[:i] + "%" + string([]byte{digits[c>>4], digits[c&15]}) + p.whole[i+1:]
+// nsEncodeOne encodes the last of the chosen characters of the path that is not encoded already, behind a percent sign, which may be encoded
+// itself; ok is false when there is none.
+func nsEncodeOne(path, percent, digits string, chosen func(c byte) bool) (encoded string, ok bool) {
+	for i := len(path) - 1; i >= 0; i-- {
+		c := path[i]
+		inTriplet := i >= 1 && path[i-1] == '%' || i >= 2 && path[i-2] == '%'
+		if chosen(c) && !inTriplet {
+			return path[:i] + percent + string([]byte{digits[c>>4], digits[c&15]}) + path[i+1:], true
 		}
 	}
-	t.Skip("no unreserved character of the hub's path has an octet with a hexadecimal letter: %%-encoding it in upper and in lower case gives the same text")
-	return ""
+	return path, false
+}
+
+// nsOneHex encodes one character of the path whose octet is written differently in the two cases of hexadecimal digits.
+func nsOneHex(t *suite.T, p nsPath, digits string) string {
+	encoded, ok := nsEncodeOne(p.whole, "%", digits, func(c byte) bool { return nsUnreserved(c) && upperHex[c&15] != lowerHex[c&15] })
+	if !ok {
+		t.Skip("no unreserved character of the hub's path, %q, has an octet with a hexadecimal letter: %%-encoding it in upper and in lower case gives the same text", p.whole)
+	}
+	return encoded
 }
 
 func nsMarks(t *suite.T, p nsPath, digits string) string {

@@ -131,7 +131,7 @@ func rarUnneededChecks() []suite.Check {
 			t.Observed("refused with 401")
 		}),
 		one("RAR-25", "subscription-API", func(t *suite.T) {
-			actNeedAPI(t)
+			t.Need(suite.SubscriptionAPI)
 			good := suite.CanSubscribe(suite.Any())
 			request := t.At(t.Target().Path() + "/subscriptions")
 			tokAsk(t, "the API with a right detail", suite.Bearer(request, rarSubscriber(t, suite.Details(good))), 200)

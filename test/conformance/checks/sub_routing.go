@@ -195,7 +195,7 @@ func subSubscriptionChecks() []suite.Check {
 	}
 	checks := []suite.Check{
 		one("SUB-34", "api", func(t *suite.T) {
-			actNeedAPI(t)
+			t.Need(suite.SubscriptionAPI)
 			folder := open(t)
 			for _, m := range []struct{ kind, match string }{{"exact", "/a"}, {"exact", "/b"}, {"urlpattern", "/:c"}} {
 				if n := len(subListed(t, m.kind, folder+m.match)); n != 1 {

@@ -127,7 +127,7 @@ func tokSubscribeChecks(f *tokForger) []suite.Check {
 			return suite.Bearer(t.Get(wire.Form("match", t.Topic(), "last_event_id", "earliest")), token)
 		}, nil},
 		{"subscription-API", func(t *suite.T, token string) wire.Request {
-			actNeedAPI(t)
+			t.Need(suite.SubscriptionAPI)
 			return suite.Bearer(t.At(t.Target().Path()+"/subscriptions"), token)
 		}, []suite.Feature{suite.Subscriptions}},
 	}

@@ -91,7 +91,12 @@ func TestEveryFaultTurnsItsCheckRed(t *testing.T) {
 		wanted := append([]string{f.Check}, others[f.Name]...)
 		red := turned(t, s, k, f.Name, func(c suite.Check) bool { return slices.Contains(wanted, c.Name()) })
 		for _, name := range wanted {
-			if !slices.Contains(red, name) {
+			if slices.Contains(red, name) {
+				continue
+			}
+			// Checks that run together share the hub's log: what one publishes can hide from another that a fault about the newest
+			// update is there. Alone, nothing hides it.
+			if len(turned(t, s, k, f.Name, func(c suite.Check) bool { return c.Name() == name })) == 0 {
 				t.Errorf("fault %s (%s) does not turn %s red", f.Name, f.Does, name)
 			}
 		}
@@ -194,6 +199,9 @@ func writeMatrix(t *testing.T, s *suite.Suite, k *keys) {
 	proven := map[string]bool{}
 	note := func(f refhub.Fault, selected func(c suite.Check) bool) {
 		found := turned(t, s, k, f.Name, selected)
+		// Once is luck, perhaps: the impatient give up early on a busy machine.
+		again := turned(t, s, k, f.Name, func(c suite.Check) bool { return slices.Contains(found, c.Name()) })
+		found = slices.DeleteFunc(found, func(name string) bool { return !slices.Contains(again, name) })
 		mu.Lock()
 		defer mu.Unlock()
 		if red[f.Name] == nil {

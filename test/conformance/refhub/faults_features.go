@@ -51,6 +51,7 @@ func activeFaults() []Fault {
 		{"api-topic-absolute", "ACT-28/relative", "Compares grants with the absolute URL."},
 		{"api-takes-absolute-grant", "ACT-28/absolute-single", "Takes exact grants on the absolute URL."},
 		{"api-topic-decoded", "ACT-28/octets-decoded", "Compares grants with the decoded path."},
+		{"api-octets-in-any-case", "ACT-28/octets-in-lower-case", "Takes exact grants on the path with octets in lower case."},
 		{"api-exact-grants-only", "ACT-29/query-matcher", "Takes no URL patterns as grants."},
 		{"api-collection-grant-covers-all", "ACT-30/collection-grant-single", "Takes a grant on the collection for all."},
 		{"api-open", "ACT-31/no-token-single", "Shows subscriptions to anybody."},

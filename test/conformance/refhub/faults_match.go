@@ -57,9 +57,7 @@ func exactFaults() []entry {
 			return s
 		})),
 		add("exact-decodes-unreserved", "EXACT-04/encoded-tilde", "Decodes unreserved octets before comparing.", after(func(_ *Hub, s string) string { return decodeUnreserved(s) })),
-		add("exact-ignores-hex-case", "EXACT-04/case-of-hex", "Compares percent-encoded octets without regard to case.", after(func(_ *Hub, s string) string {
-			return regexp.MustCompile(`%[0-9a-fA-F]{2}`).ReplaceAllStringFunc(s, strings.ToUpper)
-		})),
+		add("exact-ignores-hex-case", "EXACT-04/case-of-hex", "Compares percent-encoded octets without regard to case.", after(func(_ *Hub, s string) string { return eachOctet(s, strings.ToUpper) })),
 		add("exact-drops-default-port", "EXACT-04/default-port", "Drops default ports before comparing.", after(func(_ *Hub, s string) string { return strings.Replace(s, ":443/", "/", 1) })),
 		add("exact-removes-dot-segments", "EXACT-04/dot-segments", "Removes dot segments before comparing.", after(func(_ *Hub, s string) string {
 			if u, err := whatwg.Parse(s); err == nil {
@@ -200,6 +198,11 @@ func patternFaults() []entry {
 		not("wildcard-protocol-needs-slashes", "URLP-13/wildcard", "Matches no data: URL by a wildcard.", func(_ *Hub, _, t string) bool { return strings.HasPrefix(t, "data:") }),
 		not("patterns-match-nothing", "MATCH-01/grant-to-read-urlpattern", "Matches nothing by URL patterns.", func(*Hub, string, string) bool { return true }),
 	}
+}
+
+// eachOctet changes every percent-encoded octet.
+func eachOctet(s string, change func(string) string) string {
+	return regexp.MustCompile(`%[0-9a-fA-F]{2}`).ReplaceAllStringFunc(s, change)
 }
 
 // pathological says whether a backtracking engine would take long for a pattern and a topic.

@@ -306,6 +306,7 @@ func (h *Hub) mayList(r *http.Request, path string) *refusal {
 	switch {
 	case h.fault("api-needs-no-grant"),
 		h.fault("api-takes-publish-grant") && token.grants(h, actionPublish, topic),
+		h.fault("api-octets-in-any-case") && token.grants(h, actionSubscribe, eachOctet(path, strings.ToLower)),
 		h.fault("api-takes-absolute-grant") && token.grants(h, actionSubscribe, h.origin+path):
 		return nil
 	case h.fault("api-exact-grants-only") && !slices.ContainsFunc(token.details, func(d detail) bool {

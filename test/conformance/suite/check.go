@@ -37,9 +37,11 @@ const (
 	QueryMethod     Feature = "query"                // the QUERY method is supported
 	History         Feature = "history"              // updates are kept for subscribers that reconnect
 	Subscriptions   Feature = "subscriptions"        // active subscriptions: events and API
+	SubscriptionAPI Feature = "subscription-api"     // active subscriptions with their API, which a hub with the events only should have (ACT-24)
 	NoSubscriptions Feature = "no-subscriptions"     // the feature is off
 	Metadata        Feature = "metadata"             // protected resource metadata is served
 	TLS             Feature = "tls"                  // the hub URL is https
+	HTTP2           Feature = "http2"                // the hub speaks HTTP/2 when it is offered
 	OneKey          Feature = "one-key"              // one key signs tokens for both roles
 	SeparateKeys    Feature = "separate-keys"        // each role has its own key
 	AsymmetricKey   Feature = "asymmetric-key"       // a trusted key is asymmetric
@@ -58,6 +60,7 @@ func Choices() []Feature {
 // lacking says that a hub is not known to have the feature, and how it would be known.
 func (f Feature) lacking() string {
 	how := map[Feature]string{
+		SubscriptionAPI: "it answers 404 to all of it, which ACT-24 judges", HTTP2: "it chooses another protocol when HTTP/2 is offered",
 		Anonymous: "-features", Cookie: "-features and -cookie", QueryMethod: "-features", History: "-features", Subscriptions: "-features", Metadata: "-features",
 		CORS: "-cors-origin", TLS: "an https URL", OneKey: "one -issuer for both roles", SeparateKeys: "an -issuer for each role",
 		AsymmetricKey: "an -issuer with an asymmetric key", TwoIssuers: "a second -issuer", TrustedServer: "-as-issuer",

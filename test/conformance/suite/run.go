@@ -80,6 +80,7 @@ func (s *Suite) Run(ctx context.Context, target *Target, o Options) ([]Result, e
 	if err := r.ready(ctx); err != nil {
 		return nil, err
 	}
+	r.observe(ctx)
 	r.until = time.Now().Add(o.Limit)
 	r.all(ctx)
 	return r.results, ctx.Err()
@@ -119,6 +120,26 @@ func (r *run) ready(ctx context.Context) error {
 		return unready("publishing and subscribing with right tokens", res)
 	}
 	return nil
+}
+
+// observe notes what nobody has to tell the suite about the hub: whether it speaks HTTP/2, and whether it has the subscription API. A
+// hub that cannot be asked counts as having the API, for then the checks of it say what is wrong.
+func (r *run) observe(ctx context.Context) {
+	const number = -1 // of no check, so that the topics are nobody else's
+	r.target.observed = map[Feature]bool{}
+	r.one(ctx, number, Check{ID: "OBSERVE", Case: "http2", Needs: []Feature{TLS}, Run: func(t *T) {
+		protocol, err := t.Dialer().Protocol(t.Context())
+		r.target.observed[HTTP2] = err == nil && protocol == "h2"
+	}})
+	r.target.observed[SubscriptionAPI] = true
+	r.one(ctx, number, Check{ID: "OBSERVE", Case: "subscription-api", Needs: []Feature{Subscriptions}, Run: func(t *T) {
+		topic := t.Topic()
+		t.ListenTo(topic)
+		missing := func(path string) bool {
+			return t.Do(Bearer(t.At(t.Target().Path()+"/subscriptions"+path), t.SubscribeAll())).Status == 404
+		}
+		r.target.observed[SubscriptionAPI] = !missing("") || !missing("/exact/"+wire.Escape(topic))
+	}})
 }
 
 func unready(doing string, res Result) error {

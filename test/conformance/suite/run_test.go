@@ -336,6 +336,8 @@ func TestTargetsThatCannotBe(t *testing.T) {
 		"half a key":   {URL: "https://hub.example/x", Issuers: []suite.Issuer{{ID: "x", Publish: key}}},
 		"no name":      {URL: "https://hub.example/x", Issuers: []suite.Issuer{{Publish: key, Subscribe: key}}},
 		"no cookie":    {URL: "https://hub.example/x", Issuers: []suite.Issuer{issuer}, Features: map[suite.Feature]bool{suite.Cookie: true}},
+		"no origin":    {URL: "https://hub.example/x", Issuers: []suite.Issuer{issuer}, CORSOrigin: "https://app.example/"},
+		"upper case":   {URL: "https://hub.example/x", Issuers: []suite.Issuer{issuer}, PublishOrigin: "https://App.example"},
 		"no such port": {URL: "https://hub.example:x/x", Issuers: []suite.Issuer{issuer}},
 	} {
 		if err := target.Complete(); !errors.Is(err, suite.ErrTarget) {

@@ -33,6 +33,7 @@ type Target struct {
 	AuthorizationServer *AuthorizationServer // nil: none that we could ask
 
 	Features map[Feature]bool // the Choices; a missing one is off
+	observed map[Feature]bool // what the hub has shown when the run began
 
 	KeepAlive time.Duration // how long a stream may be idle before a keep-alive comment is due; 0: unknown
 	Lifetime  time.Duration // the maximum lifetime of a connection; 0: unknown
@@ -88,6 +89,11 @@ func (t *Target) Complete() error {
 	if t.Resource == "" {
 		t.Resource = t.URL
 	}
+	for _, origin := range []string{t.CORSOrigin, t.PublishOrigin} {
+		if u, err := url.Parse(origin); origin != "" && (err != nil || origin != u.Scheme+"://"+u.Host || u.Host == "" || origin != strings.ToLower(origin)) {
+			return fmt.Errorf("%w: %q is no origin as browsers write it: scheme and host in lower case, and perhaps a port (-cors-origin, -publish-origin)", ErrTarget, origin)
+		}
+	}
 	if t.PublishOrigin == "" {
 		t.PublishOrigin = t.Origin()
 	}
@@ -136,6 +142,10 @@ func (t *Target) Has(f Feature) bool {
 		return !t.Features[Subscriptions]
 	case CORS:
 		return t.CORSOrigin != ""
+	case SubscriptionAPI:
+		return t.Features[Subscriptions] && t.observed[f]
+	case HTTP2:
+		return t.observed[f]
 	case TLS:
 		return strings.HasPrefix(t.URL, "https:")
 	case OneKey:
@@ -172,7 +182,7 @@ func (t *Target) Asymmetric() int {
 // Known lists the features that the hub is known to have.
 func (t *Target) Known() []Feature {
 	all := []Feature{
-		Anonymous, Closed, Cookie, CORS, QueryMethod, History, Subscriptions, NoSubscriptions, Metadata, TLS, OneKey, SeparateKeys,
+		Anonymous, Closed, Cookie, CORS, QueryMethod, History, Subscriptions, SubscriptionAPI, NoSubscriptions, Metadata, TLS, HTTP2, OneKey, SeparateKeys,
 		AsymmetricKey, TwoIssuers, TrustedServer, OtherPath, ShortLifetime, KeepAlive,
 	}
 	var known []Feature
