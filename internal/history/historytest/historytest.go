@@ -6,8 +6,11 @@
 //	}
 //
 // It checks order, visibility, ids and their twins, paging, retention,
-// back-pressure, concurrency, closing and reopening, and statistics, verification, compaction, import and export where there are any, but not what survives a
-// crash: that depends on the implementation. Run it with the race detector too.
+// back-pressure, concurrency, closing and reopening, and statistics, verification, compaction, import and export where there are any. Run it
+// with the race detector too.
+//
+// What survives a kill or a full disk depends on what a driver keeps, and so on how its store is opened: a durable one has a test that
+// calls Kill and one that calls NoSpace. The functions with names like BenchmarkAppend are what the benchmarks of all drivers measure.
 package historytest
 
 import (

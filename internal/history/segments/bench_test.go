@@ -3,79 +3,27 @@ package segments_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/historytest"
 	"github.com/cinnabar-hub/cinnabar/internal/history/segments"
 )
 
-func benchRecord(n int64) *history.Record {
-	return &history.Record{
-		ID:     fmt.Sprintf("urn:uuid:00000000-0000-4000-8000-%012d", n),
-		Topics: []string{fmt.Sprintf("https://example.com/topics/%d", n%1000)},
-		Event:  make([]byte, 300),
-	}
-}
-
 func BenchmarkAppend(b *testing.B) {
-	for _, writers := range []int{1, 16, 64} {
-		b.Run(fmt.Sprintf("driver=segments/writers=%d", writers), func(b *testing.B) {
-			log := mustOpen(b, segments.Options{Dir: b.TempDir()})
-			var n atomic.Int64
-			var wg sync.WaitGroup
-			b.ReportAllocs()
-			b.ResetTimer()
-			for range writers {
-				wg.Go(func() {
-					for i := n.Add(1); i <= int64(b.N); i = n.Add(1) {
-						if _, err := log.Append(context.Background(), benchRecord(i)); err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
-			}
-			wg.Wait()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "appends/s")
-			if err := log.Close(); err != nil {
-				b.Fatal(err)
-			}
-		})
-	}
+	historytest.BenchmarkAppend(b, "segments", func(ctx context.Context, dir string) (history.Log, error) {
+		return segments.Open(ctx, segments.Options{Dir: dir})
+	}, 1, 16, 64)
 }
 
-// rare tells whether a record of a filled store is one of the ten with topics that no other one has.
-func rare(n, count int) bool { return n%(count/10) == count/20 }
-
-// filled makes a store with so many small records, ten of which have the topic ".../exact", and one of their own each that begins with
-// ".../rare/".
+// filled makes a store with so many records, and all indexes.
 func filled(b *testing.B, count int) segments.Options {
 	b.Helper()
 	o := segments.Options{Dir: b.TempDir(), MaxEvents: 2 * count}
 	log := mustOpen(b, o)
-	n := 0
-	err := log.Import(b.Context(), func() (history.Stamped, error) {
-		if n == count {
-			return history.Stamped{}, io.EOF
-		}
-		r := benchRecord(int64(n))
-		if rare(n, count) {
-			r.Topics = []string{"https://example.com/exact", fmt.Sprintf("https://example.com/rare/%d", n)}
-		}
-		n++
-		return history.Stamped{Record: *r}, nil
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if _, err := log.Compact(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	historytest.Fill(b, log, count)
+	mustCompact(b, log)
 	mustClose(b, log)
 	return o
 }
@@ -109,12 +57,7 @@ func BenchmarkSeek(b *testing.B) {
 	for _, count := range []int{100_000, 1_000_000} {
 		log := mustOpen(b, filled(b, count))
 		b.Run(entries(count), func(b *testing.B) {
-			b.ReportAllocs()
-			for n := int64(0); b.Loop(); n++ {
-				if _, err := log.Seek(b.Context(), benchRecord(n*7919%int64(count)).ID); err != nil {
-					b.Fatal(err)
-				}
-			}
+			historytest.BenchmarkSeek(b, log, count)
 		})
 		b.Run(entries(count)+"/unknown", func(b *testing.B) {
 			for b.Loop() {
@@ -127,62 +70,31 @@ func BenchmarkSeek(b *testing.B) {
 	}
 }
 
-// replayAll reads all pages of a selection after a position and returns the number of entries.
-func replayAll(b *testing.B, log *segments.Log, q history.Query) (n int) {
-	b.Helper()
-	h, err := log.Head(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	for q.After < h.Last {
-		page, err := log.Replay(b.Context(), q)
-		if err != nil {
-			b.Fatal(err)
-		}
-		n, q.After = n+len(page.Entries), page.Through
-	}
-	return n
-}
-
 func benchReplay(b *testing.B, want func(count int) int, query func(count int) history.Query) {
 	b.Helper()
 	for _, count := range []int{100_000, 1_000_000} {
 		log := mustOpen(b, filled(b, count))
 		b.Run(entries(count), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if n := replayAll(b, log, query(count)); n != want(count) {
-					b.Fatalf("%d entries, want %d", n, want(count))
-				}
-			}
-			b.ReportMetric(float64(want(count))*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+			historytest.BenchmarkReplay(b, log, query(count), want(count))
 		})
 		mustClose(b, log)
 	}
 }
 
-// BenchmarkReplayExact finds the ten entries of a rare topic from the earliest on.
-func BenchmarkReplayExact(b *testing.B) {
-	benchReplay(b, func(int) int { return 10 }, func(int) history.Query {
-		return history.Query{Select: history.Selection{Exact: []string{"https://example.com/exact"}}}
-	})
+// benchRare finds the rare entries from the earliest on.
+func benchRare(b *testing.B, sel history.Selection) {
+	b.Helper()
+	benchReplay(b, func(int) int { return historytest.Rare }, func(int) history.Query { return history.Query{Select: sel} })
 }
 
-// BenchmarkReplayPrefix finds the ten entries that a pattern with a literal beginning selects, from the earliest on.
-func BenchmarkReplayPrefix(b *testing.B) {
-	pattern := func(t string) bool { return strings.HasPrefix(t, "https://example.com/rare/") }
-	benchReplay(b, func(int) int { return 10 }, func(int) history.Query {
-		return history.Query{Select: history.Selection{Pattern: pattern, Prefixes: []string{"https://example.com/rare/"}}}
-	})
-}
+// BenchmarkReplayExact finds the entries of a rare topic.
+func BenchmarkReplayExact(b *testing.B) { benchRare(b, historytest.Exact()) }
 
-// BenchmarkReplayPattern finds the same ten without being told how they begin.
-func BenchmarkReplayPattern(b *testing.B) {
-	pattern := func(t string) bool { return strings.HasPrefix(t, "https://example.com/rare/") }
-	benchReplay(b, func(int) int { return 10 }, func(int) history.Query {
-		return history.Query{Select: history.Selection{Pattern: pattern}}
-	})
-}
+// BenchmarkReplayPrefix finds the entries that a pattern with a literal beginning selects.
+func BenchmarkReplayPrefix(b *testing.B) { benchRare(b, historytest.Prefix()) }
+
+// BenchmarkReplayPattern finds the same without being told how their topics begin.
+func BenchmarkReplayPattern(b *testing.B) { benchRare(b, historytest.Pattern()) }
 
 // BenchmarkReplayAll reads everything.
 func BenchmarkReplayAll(b *testing.B) {
@@ -191,13 +103,15 @@ func BenchmarkReplayAll(b *testing.B) {
 
 // BenchmarkReplayNearHead reads the last ten entries, with a selection and without.
 func BenchmarkReplayNearHead(b *testing.B) {
-	pattern := func(t string) bool { return strings.HasPrefix(t, "https://example.com/topics/") }
-	for name, sel := range map[string]history.Selection{
-		"all": {}, "pattern": {Pattern: pattern, Prefixes: []string{"https://example.com/topics/"}},
+	for _, c := range []struct {
+		name string
+		sel  history.Selection
+	}{
+		{"all", history.Selection{}}, {"pattern", historytest.Common()},
 	} {
-		b.Run("select="+name, func(b *testing.B) {
+		b.Run("select="+c.name, func(b *testing.B) {
 			benchReplay(b, func(int) int { return 10 }, func(count int) history.Query {
-				return history.Query{After: history.Position(count - 10), Select: sel}
+				return history.Query{After: history.Position(count - 10), Select: c.sel}
 			})
 		})
 	}

@@ -1,81 +1,23 @@
 package segments_test
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/historytest"
 	"github.com/cinnabar-hub/cinnabar/internal/history/segments"
 )
 
-// crashDir tells the test binary to be the process that is killed.
-const crashDir = "CINNABAR_TEST_CRASH_DIR"
-
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(crashDir); dir != "" {
-		appendForEver(dir)
-	}
-	if dir := os.Getenv(fullDir); dir != "" {
-		if err := fillDisk(context.Background(), dir); err != nil {
-			_, _ = fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	m.Run()
-}
-
-// crashOptions make segments fill and be trimmed often.
-func crashOptions(dir string) segments.Options {
-	return segments.Options{Dir: dir, SegmentBytes: 32 << 10, MaxEvents: 3000}
-}
-
-// appendForEver appends from several goroutines and prints the position and id of every
-// acknowledged record, until it is killed.
-func appendForEver(dir string) {
-	log, err := segments.Open(context.Background(), crashOptions(dir))
-	if err != nil {
-		panic(err)
-	}
-	var wg sync.WaitGroup
-	for w := range 16 {
-		wg.Go(func() {
-			for n := 0; ; n++ {
-				id := fmt.Sprintf("%d-%d-%d", os.Getpid(), w, n)
-				r := &history.Record{ID: id, Topics: []string{"t"}, Event: fmt.Appendf(nil, "data: %s\n\n", strings.Repeat(id, 1+n%20))}
-				p, err := log.Append(context.Background(), r)
-				if err != nil {
-					panic(err)
-				}
-				// One write per line: a line is there or it is not.
-				if _, err := fmt.Fprintf(os.Stdout, "%d %s\n", p, id); err != nil {
-					panic(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// Every record that was acknowledged before a kill -9 is there afterwards, at its position, and the
-// log goes on (invariant I7 of the hub).
+// Segments fill and are trimmed often.
 func TestKill(t *testing.T) {
-	dir := t.TempDir()
-	acknowledged := map[history.Position]string{}
-	last := history.Position(0)
-	for round := range 6 {
-		last = max(last, runAndKill(t, dir, acknowledged, 150+round*400))
-		damageIndexes(t, dir, round)
-		checkAcknowledged(t, dir, acknowledged, last)
-	}
+	dir := historytest.Kill(t, historytest.Crash{
+		Open: func(ctx context.Context, dir string) (history.Log, error) {
+			return segments.Open(ctx, segments.Options{Dir: dir, SegmentBytes: 32 << 10, MaxEvents: 3000})
+		},
+		Appends: 150, More: 400, Damage: damageIndexes,
+	})
 	if oldest := names(t, dir)[0]; filepath.Base(oldest) == "0000000000000001.seg" {
 		t.Error("no file was ever removed: the test says nothing about retention")
 	}
@@ -98,77 +40,6 @@ func damageIndexes(t *testing.T, dir string, round int) {
 			writeFile(t, name, b)
 		case 3:
 			writeFile(t, name, readFile(t, files[0]))
-		}
-	}
-}
-
-// runAndKill lets a child append until it has acknowledged some records, and kills it.
-func runAndKill(t *testing.T, dir string, acknowledged map[history.Position]string, count int) (last history.Position) {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), exe)
-	cmd.Env = append(os.Environ(), crashDir+"="+dir)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	seen := 0
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		position, id, ok := strings.Cut(lines.Text(), " ")
-		p, err := strconv.ParseUint(position, 10, 64)
-		if !ok || err != nil {
-			t.Fatalf("the child says %q", lines.Text())
-		}
-		if other, ok := acknowledged[history.Position(p)]; ok {
-			t.Errorf("position %d was given to %s and to %s", p, other, id)
-		}
-		acknowledged[history.Position(p)] = id
-		last = max(last, history.Position(p))
-		if seen++; seen == count {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := cmd.Wait(); err == nil || seen < count {
-		t.Fatalf("the child ended with %v after %d records", err, seen)
-	}
-	return last
-}
-
-func checkAcknowledged(t *testing.T, dir string, acknowledged map[history.Position]string, last history.Position) {
-	t.Helper()
-	log := mustOpen(t, crashOptions(dir))
-	defer mustClose(t, log)
-	h, err := log.Head(t.Context())
-	if err != nil || h.Last < last {
-		t.Fatalf("Head() = %+v, %v, want at least %d", h, err, last)
-	}
-	page, err := log.Replay(t.Context(), history.Query{MaxBytes: 1 << 30})
-	if err != nil || len(page.Entries) != int(h.Last-h.First+1) {
-		t.Fatalf("Replay() = %d entries, %v, want %d", len(page.Entries), err, h.Last-h.First+1)
-	}
-	for i, e := range page.Entries {
-		if want := h.First + history.Position(i); e.Position != want {
-			t.Fatalf("position %d follows %d", e.Position, want-1)
-		}
-		if id, ok := acknowledged[e.Position]; ok && id != e.ID {
-			t.Errorf("position %d bears %s, and %s was acknowledged there", e.Position, e.ID, id)
-		}
-		if p, err := log.Seek(t.Context(), e.ID); err != nil || p != e.Position {
-			t.Errorf("Seek(%s) = %d, %v, want %d", e.ID, p, err, e.Position)
-		}
-	}
-	for p := range acknowledged {
-		if p < h.First {
-			delete(acknowledged, p) // trimmed
 		}
 	}
 }
