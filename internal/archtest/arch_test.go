@@ -82,6 +82,11 @@ func rules() []rule {
 			of:  []string{"internal/history/memory", "internal/history/segments", "internal/history/bolt"},
 			bad: []string{module + "internal/hub", module + "internal/as"}, why: "adapters know their port, never the engine",
 		},
+		{of: []string{"internal/history/calls", "internal/history/feed"}, bad: not("internal/history"), why: "what adapters share knows their port alone"},
+		{
+			of: []string{"internal/history/durable"}, bad: not("internal/history", "internal/private", "internal/shell"),
+			why: "what adapters share knows their port, and whose folder it is, alone",
+		},
 		{of: []string{""}, except: []string{"internal/history/bolt"}, bad: []string{"go.etcd.io/bbolt"}, direct: true, why: "one adapter speaks to each database"},
 		{
 			of: []string{""}, except: []string{"internal/app/", "internal/history/memory", "internal/history/segments", "internal/history/bolt", "internal/as/store/"},

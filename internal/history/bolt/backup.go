@@ -16,7 +16,7 @@ var _ history.Backupper = (*Log)(nil)
 // Backup implements history.Backupper. The copy is the database as one transaction sees it, pages that are free included, and an epoch of its
 // own. What is appended while it is taken goes to other pages, so the file may grow by as much.
 func (l *Log) Backup(ctx context.Context, create history.CreateFile) error {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return fmt.Errorf("back up bolt: %w", err)
 	}
 	defer l.calls.Done()
@@ -34,7 +34,7 @@ func (l *Log) backup(ctx context.Context, create history.CreateFile) error {
 	defer done()
 	err = l.view(func(tx *bbolt.Tx) error {
 		return writeFile(create, fileName, tx.Size(), func(w io.Writer) error {
-			out := &stoppable{under: w, mayGoOn: func() error { return l.mayGoOn(ctx) }}
+			out := &stoppable{under: w, mayGoOn: func() error { return l.calls.MayGoOn(ctx) }}
 			_, err := tx.WriteTo(out)
 			if out.err != nil {
 				return out.err // bbolt's has no cause

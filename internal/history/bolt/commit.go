@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"runtime"
 	"time"
 
 	"go.etcd.io/bbolt"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/durable"
 	"github.com/cinnabar-hub/cinnabar/internal/topic"
 )
 
@@ -26,7 +26,6 @@ type committer struct {
 	batch   []*request
 	entries []history.Entry
 	buf     []byte
-	failing bool // the last commit failed in a way that the next one may not
 	stuck   bool // bbolt has panicked in a transaction: nothing can be written, nor the database closed
 }
 
@@ -66,7 +65,7 @@ func (l *Log) commitQueued() bool {
 func (l *Log) commitBatch(w work) {
 	c := &l.committer
 	err := l.commit(w)
-	l.report(err)
+	l.health.Report(err)
 	if err != nil {
 		var size int64
 		for _, q := range w.batch {
@@ -85,24 +84,10 @@ func (l *Log) commitBatch(w work) {
 	}
 }
 
-// report tells the operator when commits begin to fail, and when they succeed again; not of each of them. That of a log that
-// has become read-only was told already.
-func (l *Log) report(err error) {
-	c := &l.committer
-	switch {
-	case err == nil && c.failing:
-		l.o.Logger.Info("history stores updates again", slog.String("folder", l.o.Dir))
-	case err != nil && !c.failing && !errors.Is(err, history.ErrReadOnly):
-		l.o.Logger.Error("history cannot store updates; it tries again with each that comes",
-			slog.String("folder", l.o.Dir), slog.String("error", err.Error()))
-	}
-	c.failing = err != nil
-}
-
 // commit stores the batch and makes it visible, first to readers, then to tails. When it fails,
 // nothing has become visible.
 func (l *Log) commit(w work) error {
-	if err := l.state(); err != nil {
+	if err := l.health.Err(); err != nil {
 		return err
 	}
 	c := &l.committer
@@ -212,20 +197,10 @@ func (l *Log) put(tx *bbolt.Tx, n *change, batch []*request) error {
 func (l *Log) refused(err error) error {
 	// A write that found no space came before the one that makes a transaction valid, or did not change a page: bbolt has put everything back.
 	// A sync that failed leaves it open what is on the disk.
-	if p, ok := errors.AsType[*fs.PathError](err); ok && p.Op == "write" && isNoSpace(err) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok && p.Op == "write" && durable.IsNoSpace(err) {
 		return fmt.Errorf("%w: %w", history.ErrNoSpace, err)
 	}
-	return l.fail(err)
-}
-
-// fail makes the log read-only and returns the error that says so.
-func (l *Log) fail(cause error) error {
-	err := fmt.Errorf("%w: %w", history.ErrReadOnly, cause)
-	l.mu.Lock()
-	l.failed = err
-	l.mu.Unlock()
-	l.o.Logger.Error("history is read-only until it is reopened", slog.String("error", cause.Error()))
-	return err
+	return l.health.Fail(err)
 }
 
 // measure reads how much of the file is in use.

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/durable"
 )
 
 var _ history.Compacter = (*Log)(nil)
@@ -16,7 +17,7 @@ var _ history.Compacter = (*Log)(nil)
 // space again while it lasts. Appends wait for all of it, which is as long as the disk takes to read and write the entries; readers for the moment in which the files
 // change places alone. A copy that is being taken is waited for. When the context ends, or the log closes, everything is as it was.
 func (l *Log) Compact(ctx context.Context) (history.Compaction, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return history.Compaction{}, fmt.Errorf("compact bolt: %w", err)
 	}
 	defer l.calls.Done()
@@ -39,14 +40,14 @@ func (l *Log) Compact(ctx context.Context) (history.Compaction, error) {
 
 // compact is run by the committer.
 func (l *Log) compact(ctx context.Context) (c history.Compaction, err error) {
-	if err := l.state(); err != nil {
+	if err := l.health.Err(); err != nil {
 		return c, err
 	}
 	for l.excess() {
 		if err := l.trimOnce(); err != nil {
 			return c, err
 		}
-		if err := l.mayGoOn(ctx); err != nil {
+		if err := l.calls.MayGoOn(ctx); err != nil {
 			return c, err
 		}
 	}
@@ -54,7 +55,7 @@ func (l *Log) compact(ctx context.Context) (c history.Compaction, err error) {
 		return c, err
 	}
 	if err := l.rewrite(ctx); err != nil {
-		if isNoSpace(err) {
+		if durable.IsNoSpace(err) {
 			err = fmt.Errorf("%w: %w", history.ErrNoSpace, err)
 		}
 		return c, errors.Join(err, l.folder.settle())
@@ -67,7 +68,7 @@ func (l *Log) compact(ctx context.Context) (c history.Compaction, err error) {
 }
 
 func (l *Log) fileSize() (int64, error) {
-	info, err := l.folder.root.Stat(fileName)
+	info, err := l.folder.Root().Stat(fileName)
 	if err != nil {
 		return 0, err
 	}
@@ -79,7 +80,7 @@ func (l *Log) rewrite(ctx context.Context) error {
 	if err := l.folder.settle(); err != nil {
 		return err
 	}
-	db, file, err := openFile(l.folder.file(fileName+tempSuffix), l.o)
+	db, file, err := openFile(l.folder.File(fileName+tempSuffix), l.o)
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (l *Log) copyBuckets(ctx context.Context, from *bbolt.Tx, to *bbolt.DB) err
 		cursor := from.Bucket([]byte(name)).Cursor()
 		k, v := cursor.First()
 		for more := true; more; more = k != nil {
-			if err := l.mayGoOn(ctx); err != nil {
+			if err := l.calls.MayGoOn(ctx); err != nil {
 				return err
 			}
 			err := to.Update(func(tx *bbolt.Tx) (err error) {
@@ -141,9 +142,9 @@ func (l *Log) exchange() error {
 		err = l.folder.rename(fileName)
 	}
 	// Whichever has the name now is whole.
-	db, file, opened := openFile(l.folder.file(fileName), l.o)
+	db, file, opened := openFile(l.folder.File(fileName), l.o)
 	if opened != nil {
-		return l.fail(errors.Join(err, opened))
+		return l.health.Fail(errors.Join(err, opened))
 	}
 	l.db, l.file = db, file
 	l.measure()
@@ -151,8 +152,8 @@ func (l *Log) exchange() error {
 		return err
 	}
 	// Until the name is durable, a loss of power brings back the old file, which lacks what would be appended from now on.
-	if err := l.folder.sync("."); err != nil {
-		return l.fail(err)
+	if err := l.folder.sync(); err != nil {
+		return l.health.Fail(err)
 	}
 	return nil
 }

@@ -87,5 +87,5 @@
 //
 // The committer is the only writer of the database, and, under the log's lock, of the state that readers look at. Compact is run by it, so that nothing
 // is written meanwhile, and changes the database under a lock that readers hold for the length of their transactions. Copies and
-// compactions exclude each other. Lock order: swap, log, feed; the queue's lock is a leaf.
+// compactions exclude each other. Lock order: swap, log, feed; the locks of the queue, the running calls and the health are leaves.
 package bolt

@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/durable"
 )
 
 func testLog(t *testing.T, o Options) *Log {
@@ -41,7 +42,7 @@ func TestAppend_failedWrite(t *testing.T) {
 	if _, err := l.Append(t.Context(), testRecord("a")); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(unlockFile(l.file), l.file.Close()); err != nil { // the disk goes
+	if err := errors.Join(durable.Unlock(l.file), l.file.Close()); err != nil { // the disk goes
 		t.Fatal(err)
 	}
 	for _, id := range []string{"b", "c"} {
@@ -158,7 +159,7 @@ func TestExchange_nameNotDurable(t *testing.T) {
 		t.Fatal(err)
 	}
 	failure := errors.New("the disk goes")
-	l.folder.syncDir = func(*os.File) error { return failure }
+	l.folder.sync = func() error { return failure }
 	if _, err := l.Compact(t.Context()); !errors.Is(err, history.ErrReadOnly) || !errors.Is(err, failure) {
 		t.Errorf("Compact() = %v, want ErrReadOnly and the failure", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/durable"
 )
 
 // errPanicked marks the error of a transaction in which bbolt has panicked: what it left locked stays locked.
@@ -27,14 +28,14 @@ func contain(fn func() error) (err error) {
 }
 
 // abandon closes the file of a database that cannot be closed any more. Its mapping stays until the process ends.
-func abandon(f *os.File) error { return errors.Join(unlockFile(f), f.Close()) }
+func abandon(f *os.File) error { return errors.Join(durable.Unlock(f), f.Close()) }
 
 // view runs fn in a read transaction. What bbolt returns in it is valid until fn returns.
 func (l *Log) view(fn func(tx *bbolt.Tx) error) error {
 	l.swap.RLock()
 	defer l.swap.RUnlock()
 	if l.db == nil {
-		return l.state()
+		return l.health.Err()
 	}
 	return contain(func() error { return l.db.View(fn) })
 }
@@ -42,7 +43,7 @@ func (l *Log) view(fn func(tx *bbolt.Tx) error) error {
 // update runs fn in a write transaction and commits it. Only the committer calls it.
 func (l *Log) update(fn func(tx *bbolt.Tx) error) error {
 	if l.db == nil { // only the committer changes it
-		return l.state()
+		return l.health.Err()
 	}
 	err := contain(func() error { return l.db.Update(fn) })
 	if errors.Is(err, errPanicked) {

@@ -15,7 +15,7 @@ var _ history.Inspector = (*Log)(nil)
 // Stats implements history.Inspector. Bytes is what the entries and their index keys have, trimmed entries that are yet to be removed
 // included; the file is larger.
 func (l *Log) Stats(ctx context.Context) (history.Stats, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return history.Stats{}, fmt.Errorf("stats of bolt: %w", err)
 	}
 	defer l.calls.Done()

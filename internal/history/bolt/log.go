@@ -11,6 +11,8 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/calls"
+	"github.com/cinnabar-hub/cinnabar/internal/history/durable"
 	"github.com/cinnabar-hub/cinnabar/internal/history/feed"
 )
 
@@ -22,9 +24,10 @@ type Log struct {
 	key    hashKey
 	feed   *feed.Feed
 	queue  *queue
+	health *durable.Health
 
 	closing sync.Once
-	calls   sync.WaitGroup // running calls; Close waits for them
+	calls   calls.Running  // Close waits for them
 	workers sync.WaitGroup // committer and janitor
 	quit    chan struct{}  // closed by Close to end the workers
 	upkeep  chan struct{}  // holds a value while a copy or a compaction is under way; capacity 1, nobody closes it
@@ -41,36 +44,9 @@ type Log struct {
 	first  history.Position
 	last   history.Position
 	lastID string
-	failed error // why nothing can be appended any more
-	closed bool
 }
 
 var _ history.Log = (*Log)(nil)
-
-// begin counts a call in; the caller must call l.calls.Done when it returns nil.
-func (l *Log) begin(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if l.closed {
-		return history.ErrClosed
-	}
-	l.calls.Add(1)
-	return nil
-}
-
-// mayGoOn returns why a long call must end, or nil.
-func (l *Log) mayGoOn(ctx context.Context) error {
-	l.mu.RLock()
-	closed := l.closed
-	l.mu.RUnlock()
-	if closed {
-		return history.ErrClosed
-	}
-	return ctx.Err()
-}
 
 // Append implements history.Log. Beyond the port's errors it fails with
 // history.ErrTooLarge for records above 16 MiB or 65,535 topics, with history.ErrNoSpace,
@@ -87,7 +63,7 @@ func (l *Log) append(ctx context.Context, r *history.Record) (history.Position, 
 	if err := checkRecord(r, encodedSize(r)); err != nil {
 		return 0, err
 	}
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return 0, err
 	}
 	defer l.calls.Done()
@@ -101,7 +77,7 @@ func (l *Log) append(ctx context.Context, r *history.Record) (history.Position, 
 
 // accept queues the record once there is room.
 func (l *Log) accept(ctx context.Context, r *history.Record, at time.Time) (*request, error) {
-	if err := l.state(); err != nil {
+	if err := l.health.Err(); err != nil {
 		return nil, err
 	}
 	if err := l.feed.Admit(ctx, int64(r.Size())); err != nil {
@@ -114,7 +90,7 @@ func (l *Log) accept(ctx context.Context, r *history.Record, at time.Time) (*req
 
 // Head implements history.Log. The epoch is that of the store.
 func (l *Log) Head(ctx context.Context) (history.Head, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return history.Head{}, fmt.Errorf("head of bolt: %w", err)
 	}
 	defer l.calls.Done()
@@ -125,18 +101,11 @@ func (l *Log) Head(ctx context.Context) (history.Head, error) {
 
 // Ready implements history.Log.
 func (l *Log) Ready(ctx context.Context) error {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return err
 	}
 	defer l.calls.Done()
-	return l.state()
-}
-
-// state returns why nothing can be appended, or nil.
-func (l *Log) state() error {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return l.failed
+	return l.health.Err()
 }
 
 // bounds returns the positions of the oldest and the newest entry that may be shown.
@@ -148,7 +117,7 @@ func (l *Log) bounds() (first, last history.Position) {
 
 // Tail implements history.Log.
 func (l *Log) Tail(ctx context.Context, after history.Position, fn func([]history.Entry) error) error {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return fmt.Errorf("tail bolt: %w", err)
 	}
 	defer l.calls.Done()
@@ -170,11 +139,7 @@ func (l *Log) Close() error {
 }
 
 func (l *Log) close() error {
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
-	l.feed.Close()
-	l.calls.Wait() // the committer finishes accepted appends meanwhile
+	l.calls.Close(l.feed.Close) // the committer finishes accepted appends meanwhile
 	close(l.quit)
 	l.workers.Wait()
 	return l.closeFiles()

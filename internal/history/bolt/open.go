@@ -17,6 +17,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/durable"
 	"github.com/cinnabar-hub/cinnabar/internal/history/feed"
 	"github.com/cinnabar-hub/cinnabar/internal/private"
 )
@@ -55,7 +56,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	f, err := openWaiting(ctx, o)
+	f, err := openFolder(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("open bolt: %w", err)
 	}
@@ -68,7 +69,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 
 // open opens the store in a folder, which it closes when it fails.
 func open(o Options, f *folder) (*Log, error) {
-	l := &Log{o: o, folder: f, queue: newQueue(), quit: make(chan struct{}), upkeep: make(chan struct{}, 1)}
+	l := &Log{o: o, folder: f, queue: newQueue(), health: durable.NewHealth(o.Dir, o.Logger), quit: make(chan struct{}), upkeep: make(chan struct{}, 1)}
 	if err := l.load(); err != nil {
 		return nil, errors.Join(err, l.closeFiles())
 	}
@@ -76,7 +77,7 @@ func open(o Options, f *folder) (*Log, error) {
 		BufferBytes: o.TailBufferBytes, LagBytes: o.TailLagBytes, Patience: o.AppendPatience,
 	}, l.last)
 	if o.ReadOnly {
-		l.failed = errReading
+		l.health.Refuse(errReading)
 	}
 	l.workers.Add(2)
 	go l.runCommitter()
@@ -91,7 +92,7 @@ func (l *Log) load() error {
 		return err
 	}
 	var err error
-	if l.db, l.file, err = openFile(l.folder.file(fileName), l.o); err != nil {
+	if l.db, l.file, err = openFile(l.folder.File(fileName), l.o); err != nil {
 		return err
 	}
 	if err := contain(func() error { return l.db.View(l.resume) }); err != nil {
@@ -106,7 +107,7 @@ func (l *Log) load() error {
 
 // prepare makes the database where there is none.
 func (l *Log) prepare() error {
-	_, err := l.folder.root.Lstat(fileName)
+	_, err := l.folder.Root().Lstat(fileName)
 	switch {
 	case err == nil && l.o.ReadOnly:
 		return nil
@@ -121,10 +122,10 @@ func (l *Log) prepare() error {
 		return err
 	}
 	// The epoch of a database that was here before is not that of the new one.
-	if err := l.folder.root.Remove(epochName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := l.folder.Root().Remove(epochName); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("make store: %w", err)
 	}
-	temp := l.folder.file(fileName + tempSuffix)
+	temp := l.folder.File(fileName + tempSuffix)
 	db, _, err := openFile(temp, l.o)
 	if err != nil {
 		return err
@@ -136,7 +137,7 @@ func (l *Log) prepare() error {
 	if err := l.folder.install(fileName); err != nil {
 		return err
 	}
-	return l.folder.syncAbove()
+	return l.folder.SyncAbove()
 }
 
 // initialise makes an empty store of an empty database.

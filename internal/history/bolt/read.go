@@ -13,7 +13,7 @@ import (
 
 // Seek implements history.Log. It looks the id up in the index and checks the hit against the record.
 func (l *Log) Seek(ctx context.Context, id string) (history.Position, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return 0, fmt.Errorf("seek in bolt: %w", err)
 	}
 	defer l.calls.Done()
@@ -70,7 +70,7 @@ func record(entries *bbolt.Bucket, p history.Position) (view, error) {
 // Replay implements history.Log. A page is read in one transaction, which ends with it. By the topics' index, or one entry after the other where
 // that takes less.
 func (l *Log) Replay(ctx context.Context, q history.Query) (history.Page, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return history.Page{}, fmt.Errorf("replay bolt: %w", err)
 	}
 	defer l.calls.Done()

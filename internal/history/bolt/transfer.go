@@ -25,7 +25,7 @@ const (
 
 // Import implements history.Importer.
 func (l *Log) Import(ctx context.Context, next func() (history.Stamped, error)) error {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return fmt.Errorf("import into bolt: %w", err)
 	}
 	defer l.calls.Done()
@@ -47,7 +47,7 @@ func (l *Log) importAll(ctx context.Context, next func() (history.Stamped, error
 			err = checkRecord(&s.Record, encodedSize(&s.Record))
 		}
 		if err == nil {
-			err = l.mayGoOn(ctx)
+			err = l.calls.MayGoOn(ctx)
 		}
 		var q *request
 		if err == nil {
@@ -87,7 +87,7 @@ const exportBytes = 4 << 20
 
 // Export implements history.Exporter.
 func (l *Log) Export(ctx context.Context, fn func(history.Stamped) error) error {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return fmt.Errorf("export bolt: %w", err)
 	}
 	defer l.calls.Done()
@@ -101,7 +101,7 @@ func (l *Log) export(ctx context.Context, fn func(history.Stamped) error) error 
 	_, last := l.bounds()
 	var chunk []history.Stamped
 	for after := history.Position(0); after < last; {
-		if err := l.mayGoOn(ctx); err != nil {
+		if err := l.calls.MayGoOn(ctx); err != nil {
 			return err
 		}
 		chunk = chunk[:0]

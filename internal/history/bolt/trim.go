@@ -126,7 +126,7 @@ func (l *Log) excess() bool {
 // tidy removes some of what the limits leave no room for, and asks for more of that when there is more: what has queued meanwhile comes
 // first. Only the committer calls it.
 func (l *Log) tidy() {
-	if !l.excess() || l.state() != nil {
+	if !l.excess() || l.health.Err() != nil {
 		return
 	}
 	if err := l.trimOnce(); err != nil {

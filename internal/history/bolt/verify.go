@@ -19,7 +19,7 @@ const verifySteps = 4096
 // Verify implements history.Verifier. Every entry is read and looked up in both indexes, and every key of an index is looked up
 // among the entries, some thousand in a transaction, so that nobody waits.
 func (l *Log) Verify(ctx context.Context) (history.Verification, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return history.Verification{}, fmt.Errorf("verify bolt: %w", err)
 	}
 	defer l.calls.Done()
@@ -41,7 +41,7 @@ func (l *Log) Verify(ctx context.Context) (history.Verification, error) {
 func (l *Log) verifyEntries(ctx context.Context, sum *history.Verification) error {
 	_, last := l.bounds()
 	for after := history.Position(0); after < last; {
-		if err := l.mayGoOn(ctx); err != nil {
+		if err := l.calls.MayGoOn(ctx); err != nil {
 			return err
 		}
 		err := l.stretch(after, last, func(tx *bbolt.Tx, s stretch) error {
@@ -95,7 +95,7 @@ func has(b *bbolt.Bucket, key []byte) bool {
 func (l *Log) verifyIndex(ctx context.Context, bucket string, check func(*view, []byte) bool) error {
 	var next []byte
 	for more := true; more; {
-		if err := l.mayGoOn(ctx); err != nil {
+		if err := l.calls.MayGoOn(ctx); err != nil {
 			return err
 		}
 		err := l.view(func(tx *bbolt.Tx) error {

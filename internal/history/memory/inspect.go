@@ -11,7 +11,7 @@ var _ history.Inspector = (*Log)(nil)
 
 // Stats implements history.Inspector. Bytes counts entries by their Size.
 func (l *Log) Stats(ctx context.Context) (history.Stats, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return history.Stats{}, fmt.Errorf("stats of memory: %w", err)
 	}
 	defer l.calls.Done()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/calls"
 	"github.com/cinnabar-hub/cinnabar/internal/history/feed"
 )
 
@@ -56,14 +57,13 @@ type Log struct {
 	o     Options
 	epoch string
 	feed  *feed.Feed
-	calls sync.WaitGroup // running calls; Close waits for them
+	calls calls.Running // Close waits for them
 
 	// mu protects all fields below.
 	mu        sync.Mutex
 	ring      ring
 	last      history.Position
 	importing bool
-	closed    bool
 }
 
 var _ history.Log = (*Log)(nil)
@@ -81,23 +81,9 @@ func Open(o Options) (*Log, error) {
 	}, nil
 }
 
-// begin counts a call in; the caller must call l.calls.Done when it returns nil.
-func (l *Log) begin(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return history.ErrClosed
-	}
-	l.calls.Add(1)
-	return nil
-}
-
 // Append implements history.Log.
 func (l *Log) Append(ctx context.Context, r *history.Record) (history.Position, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return 0, fmt.Errorf("append to memory: %w", err)
 	}
 	defer l.calls.Done()
@@ -148,7 +134,7 @@ func (l *Log) trim() {
 
 // Tail implements history.Log.
 func (l *Log) Tail(ctx context.Context, after history.Position, fn func([]history.Entry) error) error {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return fmt.Errorf("tail memory: %w", err)
 	}
 	defer l.calls.Done()
@@ -171,7 +157,7 @@ func (l *Log) first() history.Position {
 
 // Seek implements history.Log.
 func (l *Log) Seek(ctx context.Context, id string) (history.Position, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return 0, fmt.Errorf("seek in memory: %w", err)
 	}
 	defer l.calls.Done()
@@ -186,7 +172,7 @@ func (l *Log) Seek(ctx context.Context, id string) (history.Position, error) {
 
 // Replay implements history.Log.
 func (l *Log) Replay(ctx context.Context, q history.Query) (history.Page, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return history.Page{}, fmt.Errorf("replay memory: %w", err)
 	}
 	defer l.calls.Done()
@@ -258,7 +244,7 @@ func (l *Log) chunk(dst []history.Entry, after, upTo history.Position) ([]histor
 
 // Head implements history.Log.
 func (l *Log) Head(ctx context.Context) (history.Head, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return history.Head{}, fmt.Errorf("head of memory: %w", err)
 	}
 	defer l.calls.Done()
@@ -274,7 +260,7 @@ func (l *Log) Head(ctx context.Context) (history.Head, error) {
 
 // Ready implements history.Log.
 func (l *Log) Ready(ctx context.Context) error {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return err
 	}
 	l.calls.Done()
@@ -283,10 +269,6 @@ func (l *Log) Ready(ctx context.Context) error {
 
 // Close implements history.Log. It must not be called from a Tail's function.
 func (l *Log) Close() error {
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
-	l.feed.Close()
-	l.calls.Wait()
+	l.calls.Close(l.feed.Close)
 	return nil
 }

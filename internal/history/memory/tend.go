@@ -18,7 +18,7 @@ var (
 
 // Verify implements history.Verifier. It compares the index of ids with the entries; appends wait for as long as that takes.
 func (l *Log) Verify(ctx context.Context) (history.Verification, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return history.Verification{}, fmt.Errorf("verify memory: %w", err)
 	}
 	defer l.calls.Done()
@@ -33,7 +33,7 @@ func (l *Log) Verify(ctx context.Context) (history.Verification, error) {
 
 // Compact implements history.Compacter. The limits hold at all times, so little is left to do.
 func (l *Log) Compact(ctx context.Context) (history.Compaction, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return history.Compaction{}, fmt.Errorf("compact memory: %w", err)
 	}
 	defer l.calls.Done()
@@ -46,7 +46,7 @@ func (l *Log) Compact(ctx context.Context) (history.Compaction, error) {
 
 // Import implements history.Importer.
 func (l *Log) Import(ctx context.Context, next func() (history.Stamped, error)) error {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return fmt.Errorf("import into memory: %w", err)
 	}
 	defer l.calls.Done()
@@ -78,7 +78,7 @@ func (l *Log) Import(ctx context.Context, next func() (history.Stamped, error)) 
 
 // Export implements history.Exporter.
 func (l *Log) Export(ctx context.Context, fn func(history.Stamped) error) error {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return fmt.Errorf("export memory: %w", err)
 	}
 	defer l.calls.Done()
@@ -95,7 +95,7 @@ func (l *Log) export(ctx context.Context, fn func(history.Stamped) error) error 
 	l.mu.Unlock()
 	var chunk []history.Stamped
 	for next <= last {
-		if err := ctx.Err(); err != nil {
+		if err := l.calls.MayGoOn(ctx); err != nil {
 			return err
 		}
 		var err error
@@ -119,10 +119,7 @@ func (l *Log) stamped(dst []history.Stamped, next, last history.Position) ([]his
 	defer l.mu.Unlock()
 	l.trim()
 	first := l.first()
-	switch {
-	case l.closed:
-		return dst, history.ErrClosed
-	case next < first:
+	if next < first {
 		return dst, history.ErrPositionGone
 	}
 	for p := next; p <= last && len(dst) < most; p++ {

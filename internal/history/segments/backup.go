@@ -21,7 +21,7 @@ const backupBytes = 256 << 10
 // removes meanwhile is always what has not been copied yet, and no gap can arise. At any time only the file being
 // copied is kept from being removed. Each record is checked; one that cannot be read fails with history.ErrCorrupt.
 func (l *Log) Backup(ctx context.Context, create history.CreateFile) error {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return fmt.Errorf("back up segments: %w", err)
 	}
 	defer l.calls.Done()
@@ -121,7 +121,7 @@ func (l *Log) copyRecords(ctx context.Context, x extent, seed uint32, w io.Write
 		if len(out) < backupBytes && n < x.count-1 {
 			continue
 		}
-		if err := l.mayGoOn(ctx); err != nil {
+		if err := l.calls.MayGoOn(ctx); err != nil {
 			return err
 		}
 		if _, err := w.Write(out); err != nil {
@@ -130,15 +130,4 @@ func (l *Log) copyRecords(ctx context.Context, x extent, seed uint32, w io.Write
 		out = out[:0]
 	}
 	return nil
-}
-
-// mayGoOn returns why a long call must end, or nil.
-func (l *Log) mayGoOn(ctx context.Context) error {
-	l.mu.RLock()
-	closed := l.closed
-	l.mu.RUnlock()
-	if closed {
-		return history.ErrClosed
-	}
-	return ctx.Err()
 }

@@ -1,13 +1,13 @@
 package segments
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/durable"
 )
 
 // maxIdleBuffer is the size up to which the committer keeps its buffer between commits.
@@ -22,7 +22,6 @@ type committer struct {
 	millis  int64 // time of the newest record, so that times never decrease
 	stamps  []int64
 	cut     bool // the segment was cut back, and not synced since
-	failing bool // the last commit failed in a way that the next one may not
 }
 
 // runCommitter commits what is queued until the log is closed, when nothing is queued any more.
@@ -54,7 +53,7 @@ func (l *Log) commitQueued() bool {
 		return rotate
 	}
 	err := l.commit(batch, bytes)
-	l.report(err)
+	l.health.Report(err)
 	if err != nil {
 		var size int64
 		for _, q := range batch {
@@ -74,24 +73,10 @@ func (l *Log) commitQueued() bool {
 	return true
 }
 
-// report tells the operator when commits begin to fail, and when they succeed again; not of each of them. That of a log that
-// has become read-only was told already.
-func (l *Log) report(err error) {
-	c := &l.committer
-	switch {
-	case err == nil && c.failing:
-		l.o.Logger.Info("history stores updates again", slog.String("folder", l.o.Dir))
-	case err != nil && !c.failing && !errors.Is(err, history.ErrReadOnly):
-		l.o.Logger.Error("history cannot store updates; it tries again with each that comes",
-			slog.String("folder", l.o.Dir), slog.String("error", err.Error()))
-	}
-	c.failing = err != nil
-}
-
 // commit stores the batch and makes it visible, first to readers, then to tails. When it fails,
 // nothing has become visible.
 func (l *Log) commit(batch []*request, bytes int) error {
-	if err := l.state(); err != nil {
+	if err := l.health.Err(); err != nil {
 		return err
 	}
 	s := l.committer.segment
@@ -143,7 +128,7 @@ func (l *Log) write(s *segment) error {
 			return nil
 		}
 		err = fmt.Errorf("sync: %w", err)
-	case isNoSpace(err):
+	case durable.IsNoSpace(err):
 		if cut := s.file.Truncate(s.size); cut == nil {
 			l.committer.cut = true
 			return fmt.Errorf("%w: %w", history.ErrNoSpace, err)
@@ -152,17 +137,7 @@ func (l *Log) write(s *segment) error {
 	// Whatever reached the file was never acknowledged. Cutting it off spares the next Open the
 	// doubt; that this may fail as well changes nothing.
 	_ = s.file.Truncate(s.size)
-	return l.fail(err)
-}
-
-// fail makes the log read-only and returns the error that says so.
-func (l *Log) fail(cause error) error {
-	err := fmt.Errorf("%w: %w", history.ErrReadOnly, cause)
-	l.mu.Lock()
-	l.failed = err
-	l.mu.Unlock()
-	l.o.Logger.Error("history is read-only until it is reopened", slog.String("error", cause.Error()))
-	return err
+	return l.health.Fail(err)
 }
 
 // publish makes the committed batch visible.
@@ -190,7 +165,7 @@ func (l *Log) publish(s *segment, batch []*request) {
 // rotateIdle closes the current segment because of its age. Its failure is the next commit's
 // business, if it persists.
 func (l *Log) rotateIdle() {
-	if l.committer.segment.count == 0 || l.state() != nil {
+	if l.committer.segment.count == 0 || l.health.Err() != nil {
 		return
 	}
 	if err := l.rotate(); err != nil {
@@ -203,7 +178,7 @@ func (l *Log) rotateIdle() {
 func (l *Log) rotate() error {
 	if l.committer.cut {
 		if err := l.committer.segment.file.Sync(); err != nil {
-			return l.fail(fmt.Errorf("sync: %w", err))
+			return l.health.Fail(fmt.Errorf("sync: %w", err))
 		}
 		l.committer.cut = false
 	}

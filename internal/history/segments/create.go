@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/durable"
 )
 
 // createSegment makes an empty segment whose name and header are durable. A failure that leaves
@@ -25,7 +26,7 @@ func (l *Log) createSegment(base history.Position) (*segment, error) {
 		return nil, l.undoCreate(err, temp)
 	}
 	if err := l.folder.Sync(); err != nil {
-		return nil, l.fail(fmt.Errorf("begin segment: %w", err))
+		return nil, l.health.Fail(fmt.Errorf("begin segment: %w", err))
 	}
 	f, err := l.folder.Open(name)
 	if err != nil {
@@ -52,9 +53,9 @@ func (l *Log) install(temp, name string) error {
 func (l *Log) undoCreate(cause error, name string) error {
 	cause = fmt.Errorf("begin segment: %w", cause)
 	if err := errors.Join(l.removeIfThere(name), l.folder.Sync()); err != nil {
-		return l.fail(errors.Join(cause, err))
+		return l.health.Fail(errors.Join(cause, err))
 	}
-	if isNoSpace(cause) {
+	if durable.IsNoSpace(cause) {
 		return fmt.Errorf("%w: %w", history.ErrNoSpace, cause)
 	}
 	return cause

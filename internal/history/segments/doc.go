@@ -159,5 +159,5 @@
 // trimmed files that nobody reads any more. Readers look up a segment under the log's lock, hold it, and
 // read the file and its index without the lock; of an index that grows they copy what never changes again. Patterns are asked with no lock held.
 // An index is made under its segment's own lock, by whoever needs it first. A mapped file that cannot be
-// read is a damaged index. Lock order: sealing, reaping, a segment's building, log, feed; the queue's lock is a leaf.
+// read is a damaged index. Lock order: sealing, reaping, a segment's building, log, feed; the locks of the queue, the running calls and the health are leaves.
 package segments

@@ -146,7 +146,7 @@ func newStage(t *testing.T, o Options) *stage {
 // open opens the log; without faults again.
 func (s *stage) open() {
 	s.t.Helper()
-	d, err := openDir(s.o.Dir, false)
+	d, err := openDir(s.t.Context(), Options{Dir: s.o.Dir})
 	if err != nil {
 		s.t.Fatalf("openDir() = %v", err)
 	}

@@ -51,7 +51,7 @@ func TestClose_endsCallsThatMakeIndexes(t *testing.T) {
 				}
 				if reads++; reads == 1 {
 					go func() { closed <- s.Close() }()
-					for s.mayGoOn(t.Context()) == nil {
+					for s.calls.MayGoOn(t.Context()) == nil {
 						runtime.Gosched()
 					}
 				}

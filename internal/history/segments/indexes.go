@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/durable"
 )
 
 // withIndex calls fn with the index of a full segment, which the caller keeps open. When there is none, it is made from the
@@ -119,7 +120,7 @@ func (l *Log) sealFull(ctx context.Context) error {
 		l.release(s)
 		switch {
 		case err == nil || errors.Is(err, history.ErrCorrupt):
-		case isNoSpace(err):
+		case durable.IsNoSpace(err):
 			return err
 		case failed == nil:
 			failed = err

@@ -15,7 +15,7 @@ var _ history.Inspector = (*Log)(nil)
 // Stats implements history.Inspector. Bytes is the size of the files, indexes included, so it counts what the limit by number has trimmed
 // from the oldest one too. It reads one record, the oldest.
 func (l *Log) Stats(ctx context.Context) (history.Stats, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return history.Stats{}, fmt.Errorf("stats of segments: %w", err)
 	}
 	defer l.calls.Done()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
-	"github.com/cinnabar-hub/cinnabar/test/needs"
 )
 
 // notes is where a log's messages go.
@@ -98,70 +96,6 @@ func TestWait_handsOver(t *testing.T) {
 	}
 }
 
-func TestWait_ends(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "history")
-	old := openAt(t, Options{Dir: dir})
-	defer func() { _ = old.Close() }()
-	t.Run("with its time", func(t *testing.T) {
-		if _, err := Open(t.Context(), Options{Dir: dir, Wait: 3 * lockInterval}); !errors.Is(err, history.ErrLocked) {
-			t.Errorf("Open() = %v, want ErrLocked", err)
-		}
-	})
-	t.Run("with its context", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		said, logger := newNotes()
-		done := openBeside(ctx, Options{Dir: dir, Wait: time.Hour, Logger: logger})
-		<-said.line
-		cancel()
-		if o := <-done; !errors.Is(o.err, context.Canceled) {
-			t.Errorf("Open() = %v, want the context's error", o.err)
-		}
-	})
-	t.Run("without waiting when nobody has the store", func(t *testing.T) {
-		said, logger := newNotes()
-		l := openAt(t, Options{Dir: filepath.Join(t.TempDir(), "free"), Wait: time.Hour, Logger: logger})
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if said.count("waiting") > 0 {
-			t.Error("the log says that it waits")
-		}
-	})
-}
-
-// A backup that was put in the place of the store while a successor waited is what the successor opens, not the folder
-// that was there.
-func TestWait_opensWhatIsThereThen(t *testing.T) {
-	needs.RenamesInUse(t)
-	dir := filepath.Join(t.TempDir(), "history")
-	other := filepath.Join(t.TempDir(), "other")
-	l := openAt(t, Options{Dir: other})
-	for p := range history.Position(7) {
-		if _, err := l.Append(t.Context(), powerRecord(p+1)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	old := openAt(t, Options{Dir: dir})
-	defer func() { _ = old.Close() }()
-	said, logger := newNotes()
-	done := openBeside(t.Context(), Options{Dir: dir, Wait: time.Hour, Logger: logger})
-	<-said.line
-	if err := errors.Join(os.Rename(dir, dir+".old"), os.Rename(other, dir)); err != nil {
-		t.Fatal(err)
-	}
-	o := <-done
-	if o.err != nil {
-		t.Fatal(o.err)
-	}
-	defer func() { _ = o.log.Close() }()
-	if h, err := o.log.Head(t.Context()); err != nil || h.Last != 7 {
-		t.Errorf("Head() = %+v, %v, want the other store's", h, err)
-	}
-}
-
 // Many that want the same store get it one after the other.
 func TestWait_oneAtATime(t *testing.T) {
 	const hubs = 8
@@ -205,7 +139,7 @@ func TestWait_oneAtATime(t *testing.T) {
 // Errors name the file with its folder: "LOCK: permission denied" would say of no hub's which.
 func TestDir_errorsNameThePath(t *testing.T) {
 	o := Options{Dir: filepath.Join(t.TempDir(), "history")}
-	d, err := openDir(o.Dir, false)
+	d, err := openDir(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

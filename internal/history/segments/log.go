@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/calls"
+	"github.com/cinnabar-hub/cinnabar/internal/history/durable"
 	"github.com/cinnabar-hub/cinnabar/internal/history/feed"
 )
 
@@ -25,9 +27,10 @@ type Log struct {
 	hash   hashFunc
 	feed   *feed.Feed
 	queue  *queue
+	health *durable.Health
 
 	closing sync.Once
-	calls   sync.WaitGroup     // running calls; Close waits for them
+	calls   calls.Running      // Close waits for them
 	workers sync.WaitGroup     // committer and janitor
 	quit    chan struct{}      // closed by Close to end the workers
 	stop    context.CancelFunc // ends what the janitor is at
@@ -47,25 +50,9 @@ type Log struct {
 	first    history.Position
 	last     history.Position
 	lastID   string
-	failed   error // why nothing can be appended any more
-	closed   bool
 }
 
 var _ history.Log = (*Log)(nil)
-
-// begin counts a call in; the caller must call l.calls.Done when it returns nil.
-func (l *Log) begin(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if l.closed {
-		return history.ErrClosed
-	}
-	l.calls.Add(1)
-	return nil
-}
 
 // Append implements history.Log. Beyond the port's errors it fails with
 // history.ErrTooLarge for records above 16 MiB or 65,535 topics, with history.ErrNoSpace,
@@ -79,7 +66,7 @@ func (l *Log) Append(ctx context.Context, r *history.Record) (history.Position, 
 }
 
 func (l *Log) append(ctx context.Context, r *history.Record) (history.Position, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return 0, err
 	}
 	defer l.calls.Done()
@@ -104,7 +91,7 @@ func checkRecord(r *history.Record, size int) error {
 
 // Head implements history.Log. The epoch is the store's id.
 func (l *Log) Head(ctx context.Context) (history.Head, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return history.Head{}, fmt.Errorf("head of segments: %w", err)
 	}
 	defer l.calls.Done()
@@ -115,23 +102,16 @@ func (l *Log) Head(ctx context.Context) (history.Head, error) {
 
 // Ready implements history.Log.
 func (l *Log) Ready(ctx context.Context) error {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return err
 	}
 	defer l.calls.Done()
-	return l.state()
-}
-
-// state returns why nothing can be appended, or nil.
-func (l *Log) state() error {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return l.failed
+	return l.health.Err()
 }
 
 // Tail implements history.Log.
 func (l *Log) Tail(ctx context.Context, after history.Position, fn func([]history.Entry) error) error {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return fmt.Errorf("tail segments: %w", err)
 	}
 	defer l.calls.Done()
@@ -154,11 +134,7 @@ func (l *Log) Close() error {
 }
 
 func (l *Log) close() error {
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
-	l.feed.Close()
-	l.calls.Wait() // the committer finishes accepted appends meanwhile
+	l.calls.Close(l.feed.Close) // the committer finishes accepted appends meanwhile
 	l.stop()
 	close(l.quit)
 	l.workers.Wait()

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/durable"
 	"github.com/cinnabar-hub/cinnabar/internal/history/feed"
-	"github.com/cinnabar-hub/cinnabar/internal/private"
 )
 
 // errReading is why nothing can be appended to a log that was opened so.
@@ -33,7 +33,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	d, err := openWaiting(ctx, o)
+	d, err := openDir(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("open segments: %w", err)
 	}
@@ -46,8 +46,9 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 
 // open opens the store in a folder, which it closes when it fails.
 func open(ctx context.Context, o Options, f folder, hash hashFunc) (*Log, error) {
+	o = o.withDefaults()
 	l := &Log{
-		o: o.withDefaults(), folder: f, hash: hash, queue: newQueue(),
+		o: o, folder: f, hash: hash, queue: newQueue(), health: durable.NewHealth(o.Dir, o.Logger),
 		quit: make(chan struct{}), tidy: make(chan struct{}, 1),
 	}
 	if err := l.load(ctx); err != nil {
@@ -57,7 +58,7 @@ func open(ctx context.Context, o Options, f folder, hash hashFunc) (*Log, error)
 		BufferBytes: o.TailBufferBytes, LagBytes: o.TailLagBytes, Patience: o.AppendPatience,
 	}, l.last)
 	if l.o.ReadOnly {
-		l.failed = errReading
+		l.health.Refuse(errReading)
 	}
 	if l.o.MaxAge > 0 {
 		l.expire(time.Now())
@@ -116,7 +117,7 @@ func (l *Log) list() (names, leftovers []string, err error) {
 	}
 	for _, f := range files {
 		name := f.Name()
-		if name == lockName || name == "lost+found" || strings.HasPrefix(name, ".") {
+		if name == durable.LockName || name == "lost+found" || strings.HasPrefix(name, ".") {
 			continue
 		}
 		whole := strings.TrimSuffix(name, tempSuffix)
@@ -147,14 +148,13 @@ func (l *Log) list() (names, leftovers []string, err error) {
 	return names, leftovers, nil
 }
 
-// checkRights refuses a file that other users have rights on. Rights of the group are left to the operator: who mounts
-// volumes for a container often grants them.
+// checkRights refuses a file that other users have rights on.
 func (l *Log) checkRights(f fs.DirEntry) error {
 	info, err := f.Info()
 	if err != nil {
 		return err
 	}
-	return private.CheckRights(filepath.Join(l.o.Dir, f.Name()), info, othersMask)
+	return durable.CheckFile(filepath.Join(l.o.Dir, f.Name()), info)
 }
 
 // openAll opens the segments, several at a time, and reads the last one. It returns those it opened also when it fails.

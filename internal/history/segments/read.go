@@ -10,7 +10,7 @@ import (
 
 // Replay implements history.Log.
 func (l *Log) Replay(ctx context.Context, q history.Query) (history.Page, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return history.Page{}, fmt.Errorf("replay segments: %w", err)
 	}
 	defer l.calls.Done()
@@ -31,7 +31,7 @@ func (l *Log) replay(ctx context.Context, q history.Query) (history.Page, error)
 	}
 	upTo := q.UpTo
 	for {
-		if err := l.mayGoOn(ctx); err != nil {
+		if err := l.calls.MayGoOn(ctx); err != nil {
 			return history.Page{}, err // indexes may have to be made, of one segment after the other
 		}
 		part, err := l.openPart(p.page.Through, upTo)

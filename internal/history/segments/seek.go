@@ -11,7 +11,7 @@ import (
 // Seek implements history.Log. It looks the id up in every segment's index, from the oldest on, and checks the hit
 // against the record. A segment that cannot be read is passed over; history.ErrCorrupt is returned when the id is in no other one.
 func (l *Log) Seek(ctx context.Context, id string) (history.Position, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return 0, fmt.Errorf("seek in segments: %w", err)
 	}
 	defer l.calls.Done()
@@ -31,7 +31,7 @@ func (l *Log) seek(ctx context.Context, id []byte) (history.Position, error) {
 	}()
 	var damage error
 	for _, s := range list {
-		if err := l.mayGoOn(ctx); err != nil {
+		if err := l.calls.MayGoOn(ctx); err != nil {
 			return 0, err
 		}
 		from := 0

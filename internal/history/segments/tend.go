@@ -20,7 +20,7 @@ var (
 // one that it makes from the records. A segment that is trimmed before its turn is left out; one whose index has not been made yet
 // has its records checked alone. A damaged index is told, not mended: Compact does that, and so does any call that needs it.
 func (l *Log) Verify(ctx context.Context) (history.Verification, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return history.Verification{}, fmt.Errorf("verify segments: %w", err)
 	}
 	defer l.calls.Done()
@@ -76,7 +76,7 @@ func (l *Log) readAgain(ctx context.Context, x extent) (*segment, error) {
 		}
 		again.add(l.hash(s.key, v.id), v.millis, v.size, v.topics, v.rest)
 		if n%1024 == 0 {
-			if err := l.mayGoOn(ctx); err != nil {
+			if err := l.calls.MayGoOn(ctx); err != nil {
 				return nil, err
 			}
 		}
@@ -154,7 +154,7 @@ func (l *Log) findsAll(x, want *growing, from, to int) bool {
 // writes missing ones. Appends do not wait for it, but for the disk that both use. It fails for a log that was opened for
 // reading alone, and with history.ErrCorrupt, when all else is done, for segments that cannot be read.
 func (l *Log) Compact(ctx context.Context) (history.Compaction, error) {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return history.Compaction{}, fmt.Errorf("compact segments: %w", err)
 	}
 	defer l.calls.Done()
@@ -180,7 +180,7 @@ func (l *Log) compact(ctx context.Context) error {
 	l.reap()
 	var damage error
 	for _, x := range l.extents() {
-		err := l.mayGoOn(ctx)
+		err := l.calls.MayGoOn(ctx)
 		if err == nil {
 			err = l.compactSegment(ctx, x.segment)
 		}

@@ -20,7 +20,7 @@ const importRecords = 4096
 
 // Import implements history.Importer. Records go through the committer as appended ones do, many to a commit.
 func (l *Log) Import(ctx context.Context, next func() (history.Stamped, error)) error {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return fmt.Errorf("import into segments: %w", err)
 	}
 	defer l.calls.Done()
@@ -82,7 +82,7 @@ func (l *Log) enqueue(ctx context.Context, r *history.Record, at time.Time) (*re
 	if err := checkRecord(r, size); err != nil {
 		return nil, err
 	}
-	if err := l.state(); err != nil {
+	if err := l.health.Err(); err != nil {
 		return nil, err
 	}
 	if err := l.feed.Admit(ctx, int64(r.Size())); err != nil {
@@ -98,7 +98,7 @@ func (l *Log) enqueue(ctx context.Context, r *history.Record, at time.Time) (*re
 
 // Export implements history.Exporter.
 func (l *Log) Export(ctx context.Context, fn func(history.Stamped) error) error {
-	if err := l.begin(ctx); err != nil {
+	if err := l.calls.Begin(ctx); err != nil {
 		return fmt.Errorf("export segments: %w", err)
 	}
 	defer l.calls.Done()
@@ -126,7 +126,7 @@ func (l *Log) export(ctx context.Context, fn func(history.Stamped) error) error 
 			next = v.position + 1
 			failed = fn(history.Stamped{Record: v.entry().Record, At: time.UnixMilli(v.millis)})
 			if failed == nil {
-				failed = l.mayGoOn(ctx)
+				failed = l.calls.MayGoOn(ctx)
 			}
 			return failed == nil
 		})

@@ -1,6 +1,6 @@
 //go:build unix
 
-package bolt
+package durable
 
 import (
 	"errors"
@@ -36,8 +36,9 @@ func lockFile(f *os.File) error {
 	return os.NewSyscallError("flock", lockErr)
 }
 
-// unlockFile gives up a lock that bbolt holds on f. Closing f would not: a mapping of it, which is out of reach, keeps it open.
-func unlockFile(f *os.File) error {
+// Unlock gives up a lock (flock) that is held on f, by whoever in this process took it. Closing f does not while a mapping of it, or a copy of
+// its descriptor, keeps it open. On Windows it does nothing: there closing the file gives up its locks.
+func Unlock(f *os.File) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return err
@@ -47,10 +48,10 @@ func unlockFile(f *os.File) error {
 	return errors.Join(err, os.NewSyscallError("flock", lockErr))
 }
 
-// syncDir makes a folder's names durable.
-func syncDir(f *os.File) error { return f.Sync() }
+// syncNames makes a folder's names durable.
+func syncNames(f *os.File) error { return f.Sync() }
 
-// isNoSpace tells whether err says that the disk or a quota is full.
-func isNoSpace(err error) bool {
+// IsNoSpace tells whether err says that the disk or a quota is full.
+func IsNoSpace(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }

@@ -1,4 +1,4 @@
-package bolt
+package durable
 
 import (
 	"errors"
@@ -20,14 +20,14 @@ func lockFile(f *os.File) error {
 	return os.NewSyscallError("LockFileEx", err)
 }
 
-// unlockFile does nothing: closing the file gives up its locks.
-func unlockFile(*os.File) error { return nil }
+// Unlock does nothing: closing the file gives up its locks.
+func Unlock(*os.File) error { return nil }
 
-// syncDir does nothing: Windows cannot flush a folder, and NTFS journals its names.
-func syncDir(*os.File) error { return nil }
+// syncNames does nothing: Windows cannot flush a folder, and NTFS journals its names.
+func syncNames(*os.File) error { return nil }
 
-// isNoSpace tells whether err says that the disk or a quota is full.
-func isNoSpace(err error) bool {
+// IsNoSpace tells whether err says that the disk or a quota is full.
+func IsNoSpace(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
 		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
 }
