@@ -49,13 +49,13 @@ func (f *filter) selection() history.Selection {
 
 // prefixes returns with what the topics in normal form begin that the patterns select; nil when that can be anything.
 func (f *filter) prefixes() []string {
-	list := make([]string, len(f.patterns))
-	for i, m := range f.patterns {
-		prefix, ok := m.Prefix()
-		if !ok {
+	list := make([]string, 0, len(f.patterns))
+	for _, m := range f.patterns {
+		prefixes := m.Prefixes()
+		if prefixes == nil {
 			return nil
 		}
-		list[i] = prefix
+		list = append(list, prefixes...)
 	}
 	return list
 }

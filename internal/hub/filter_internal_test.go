@@ -28,7 +28,7 @@ func TestFilter_selection(t *testing.T) {
 		prefixes []string
 	}{
 		"exact":                      {[]*topic.Matcher{exact}, nil},
-		"patterns":                   {[]*topic.Matcher{books, users}, []string{"https://example.com/books/", "https://hub.example.com/users/"}},
+		"patterns":                   {[]*topic.Matcher{books, users}, []string{"https://example.com/books/", "https://hub.example.com/users/", "/users/"}},
 		"a pattern beside exact":     {[]*topic.Matcher{exact, books}, []string{"https://example.com/books/"}},
 		"a pattern without a prefix": {[]*topic.Matcher{books, anywhere}, nil},
 		"everything":                 {[]*topic.Matcher{books, all}, nil},

@@ -107,7 +107,7 @@ func expandMatcher(tm TopicMatcher, v Variables) (string, error) {
 			return "", fmt.Errorf("%w: %s", ErrVariable, name)
 		}
 		b.WriteString(t.literals[i])
-		b.WriteString(percentEncode(value))
+		b.WriteString(topic.PercentEncode(value))
 	}
 	b.WriteString(t.literals[len(t.names)])
 	if b.String() == topic.Wildcard {
@@ -118,23 +118,6 @@ func expandMatcher(tm TopicMatcher, v Variables) (string, error) {
 
 func isHostLabel(s string) bool {
 	return s != "" && len(s) <= maxLabelBytes && !strings.ContainsFunc(s, func(r rune) bool { return !labelRune(r) })
-}
-
-// percentEncode encodes everything but unreserved characters (RFC 3986 §2.3).
-func percentEncode(s string) string {
-	const hex = "0123456789ABCDEF"
-	var b strings.Builder
-	for i := range len(s) {
-		c := s[i]
-		if unreservedRune(rune(c)) {
-			b.WriteByte(c)
-			continue
-		}
-		b.WriteByte('%')
-		b.WriteByte(hex[c>>4])
-		b.WriteByte(hex[c&0xF])
-	}
-	return b.String()
 }
 
 func unreservedRune(r rune) bool {

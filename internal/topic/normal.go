@@ -8,14 +8,19 @@ const (
 	maxLabelBytes = 63
 )
 
-// Normal reports whether raw is a URL in normal form: one that comes out as raw again when it is parsed and written, whatever it is
-// resolved against, and that has no userinfo. So the components that patterns are tested against are parts of raw, in its order,
-// which is what [Matcher.Prefix] rests on.
+// Normal reports whether raw is in normal form: a URL that comes out as raw again when it is parsed and written, whatever it is
+// resolved against, and that has no userinfo; or the path of one, as the hub's own topics are, and perhaps a query and a fragment. So the
+// components that patterns are tested against are parts of raw, in its order, but for what a path takes from the hub's URL. This is what
+// [Matcher.Prefixes] rests on.
 //
 // It is a plain look at the characters, in time linear in raw and without an allocation, and knows the usual forms alone: http, https, ws, wss
-// and ftp with an ASCII host name or an IPv4 address, and other schemes with a path that does not begin with a slash, such as
-// urn. It is false for any other URL, however normal. Stores keep what it says: a change of it is one of their formats.
+// and ftp with an ASCII host name or an IPv4 address, other schemes with a path that does not begin with a slash, such as
+// urn, and paths that begin with one slash. It is false for any other URL, however normal. Stores keep what it says: a change of it is one of
+// their formats.
 func Normal(raw string) bool {
+	if normalPath(raw) {
+		return true
+	}
 	n := strings.IndexByte(raw, ':')
 	if n <= 0 || !normalScheme(raw[:n]) {
 		return false
@@ -28,6 +33,11 @@ func Normal(raw string) bool {
 	rest, found := strings.CutPrefix(rest, "//")
 	end := strings.IndexByte(rest, '/')
 	return found && end > 0 && normalAuthority(rest[:end], port) && normalTail(rest[end:], false)
+}
+
+// normalPath reports whether raw is a path in normal form, and not the rest of a URL that lacks its scheme.
+func normalPath(raw string) bool {
+	return strings.HasPrefix(raw, "/") && !strings.HasPrefix(raw, "//") && normalTail(raw, false)
 }
 
 // defaultPort returns the default port of a special scheme other than file.
@@ -153,32 +163,55 @@ func lower(c byte) bool { return 'a' <= c && c <= 'z' }
 
 func digit(c byte) bool { return '0' <= c && c <= '9' }
 
-// normalComponents cuts a URL in normal form into its components.
-func normalComponents(raw string) (c [componentCount]string) {
-	scheme, rest, _ := strings.Cut(raw, ":")
-	c[protocolComponent] = scheme
-	if _, special := defaultPort(scheme); special {
-		authority := rest[len("//"):]
-		end := strings.IndexByte(authority, '/')
-		authority, rest = authority[:end], authority[end:]
-		c[hostnameComponent], c[portComponent], _ = strings.Cut(authority, ":")
+// normalComponents cuts a topic in normal form into its components.
+func (c *Compiler) normalComponents(raw string) (cs [componentCount]string) {
+	rest := raw
+	if raw[0] == '/' {
+		cs[protocolComponent], cs[hostnameComponent], cs[portComponent] = c.hub.Scheme(), c.hub.Hostname(), c.hub.Port()
+	} else {
+		cs[protocolComponent], rest, _ = strings.Cut(raw, ":")
+		if _, special := defaultPort(cs[protocolComponent]); special {
+			authority := rest[len("//"):]
+			end := strings.IndexByte(authority, '/')
+			authority, rest = authority[:end], authority[end:]
+			cs[hostnameComponent], cs[portComponent], _ = strings.Cut(authority, ":")
+		}
 	}
-	rest, c[hashComponent], _ = strings.Cut(rest, "#")
-	c[pathnameComponent], c[searchComponent], _ = strings.Cut(rest, "?")
-	return c
+	rest, cs[hashComponent], _ = strings.Cut(rest, "#")
+	cs[pathnameComponent], cs[searchComponent], _ = strings.Cut(rest, "?")
+	return cs
 }
 
-// Prefix returns a string with which every topic in normal form ([Normal]) that m selects begins; ok is false when there
-// is none to rely on. Topics that are not in normal form can begin with anything.
-func (m *Matcher) Prefix() (prefix string, ok bool) {
+// Prefixes returns strings with one of which every topic in normal form ([Normal]) that m selects begins, and nil when there
+// are none to rely on. Topics that are not in normal form can begin with anything.
+func (m *Matcher) Prefixes() []string {
 	switch {
 	case m.wildcard:
-		return "", false
+		return nil
 	case m.typ == Exact:
-		return m.pattern, true
+		return []string{m.pattern}
 	}
-	prefix = m.url.prefix()
-	return prefix, prefix != ""
+	prefix := m.url.prefix()
+	if prefix == "" {
+		return nil
+	}
+	prefixes := []string{prefix}
+	origin := m.compiler.origin()
+	if path, found := strings.CutPrefix(prefix, origin); found && strings.HasPrefix(path, "/") {
+		prefixes = append(prefixes, path)
+	} else if strings.HasPrefix(origin+"/", prefix) {
+		prefixes = append(prefixes, "/")
+	}
+	return prefixes
+}
+
+// origin returns what a URL in normal form begins with, before its path, to which topics are resolved that are paths.
+func (c *Compiler) origin() string {
+	origin := c.hub.Scheme() + "://" + c.hub.Hostname()
+	if port := c.hub.Port(); port != "" {
+		origin += ":" + port
+	}
+	return origin
 }
 
 // prefix returns what the components say literally about the beginning of a URL.

@@ -1,6 +1,7 @@
 package topic
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,8 +22,17 @@ func TestNormal(t *testing.T) {
 		"mailto:a@example.com": true,
 		"wss://h/":             true,
 
+		"/":        true,
+		"/books/1": true,
+		"/.well-known/mercure/subscriptions/exact/https%3A%2F%2Fe.example%2F1/urn%3Auuid%3A1": true,
+		"/a//b?q#f": true,
+
 		"":                               false,
-		"/books/1":                       false,
+		"//books/1":                      false,
+		"/\\books":                       false,
+		"/a/../b":                        false,
+		"/.":                             false,
+		"/é":                             false,
 		"books":                          false,
 		":x":                             false,
 		"1a:x":                           false,
@@ -86,41 +96,46 @@ func checkNormal(tb rapid.TB, raw string) {
 	if !Normal(raw) {
 		return
 	}
-	u, err := url.NewParser().Parse(raw)
-	if err != nil {
-		tb.Fatalf("Normal(%q) = true of what is no URL: %v", raw, err)
-	}
-	if got := u.Href(false); got != raw || u.Username() != "" || u.Password() != "" {
-		tb.Fatalf("Normal(%q) = true of what the parser writes as %q", raw, got)
-	}
-	for _, hub := range []string{testHub, "http://localhost/a/b"} {
+	for _, hub := range []string{testHub, "http://localhost:8080/a/b"} {
 		c, err := NewCompiler(hub, Limits{})
 		if err != nil {
 			tb.Fatal(err)
 		}
+		want := raw
+		if raw[0] == '/' {
+			want = c.origin() + raw
+		}
+		u, err := url.NewParser().Parse(want)
+		if err != nil {
+			tb.Fatalf("Normal(%q) = true of what is no URL: %v", raw, err)
+		}
+		if got := u.Href(false); got != want || u.Username() != "" || u.Password() != "" {
+			tb.Fatalf("Normal(%q) = true of what the parser writes as %q", raw, got)
+		}
 		u, ok := c.resolve(raw)
-		if !ok || u.Href(false) != raw {
+		if !ok || u.Href(false) != want {
 			tb.Fatalf("Normal(%q) = true of what becomes %v beside %s", raw, u, hub)
 		}
-		if got, want := normalComponents(raw), componentsOf(u); got != want {
+		if got, want := c.normalComponents(raw), componentsOf(u); got != want {
 			tb.Fatalf("normalComponents(%q) = %q, want what the parser finds: %q", raw, got, want)
 		}
 	}
 }
 
-// checkPrefix fails the test when the matcher selects a normal topic that does not begin with its prefix.
+// checkPrefix fails the test when the matcher selects a normal topic that begins with none of its prefixes.
 func checkPrefix(tb rapid.TB, c *Compiler, pattern, raw string) {
 	tb.Helper()
 	m, err := c.Compile(URLPattern, pattern)
 	if err != nil || !Normal(raw) || !m.Match(c.Topic(raw)) {
 		return
 	}
-	if prefix, ok := m.Prefix(); ok && !strings.HasPrefix(raw, prefix) {
-		tb.Fatalf("Compile(%q).Prefix() = %q, and it selects %q", pattern, prefix, raw)
+	begins := func(prefix string) bool { return strings.HasPrefix(raw, prefix) }
+	if prefixes := m.Prefixes(); prefixes != nil && !slices.ContainsFunc(prefixes, begins) {
+		tb.Fatalf("Compile(%q).Prefixes() = %q, and it selects %q", pattern, prefixes, raw)
 	}
 }
 
-func TestPrefix(t *testing.T) {
+func TestPrefixes(t *testing.T) {
 	c, err := NewCompiler(testHub, Limits{})
 	if err != nil {
 		t.Fatal(err)
@@ -131,12 +146,17 @@ func TestPrefix(t *testing.T) {
 		"https://example.com/books":      "https://example.com/books",
 		"https://example.com:8443/a/*":   "https://example.com:8443/a/",
 		"https://example.com:*/a/*":      "https://example.com",
+		"https://hub.example.com:*/a/*":  "https://hub.example.com /",
 		"https://example.com/a/(b|c)":    "https://example.com/a/",
 		"https://example.com/{a/}?b":     "https://example.com/",
-		"https://:sub.example.com/a":     "https://",
+		"https://:sub.example.com/a":     "https:// /",
 		"https://api.:x.example.com/a":   "https://api.",
-		"http{s}?://example.com/a":       "http",
-		"/books/:id":                     "https://hub.example.com/books/",
+		"http{s}?://example.com/a":       "http /",
+		"/books/:id":                     "https://hub.example.com/books/ /books/",
+		"https://hub.example.com/*":      "https://hub.example.com/ /",
+		"https://hub.example.com:1/*":    "https://hub.example.com:1/",
+		"https://hub.example.:tld/a":     "https://hub.example. /",
+		"https://hub.:x/a":               "https://hub. /",
 		`urn\:isbn\::x`:                  "urn:isbn:",
 		"*://example.com/a":              "",
 		"*":                              "",
@@ -147,16 +167,16 @@ func TestPrefix(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Compile(%q) = %v", pattern, err)
 		}
-		if got, ok := m.Prefix(); got != want || ok != (want != "") {
-			t.Errorf("Compile(%q).Prefix() = %q, %v, want %q", pattern, got, ok, want)
+		if got := m.Prefixes(); strings.Join(got, " ") != want {
+			t.Errorf("Compile(%q).Prefixes() = %q, want %q", pattern, got, want)
 		}
 	}
 	m, err := c.Compile(Exact, "anything")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, ok := m.Prefix(); got != "anything" || !ok {
-		t.Errorf("Prefix() = %q, %v of an exact matcher, want the topic", got, ok)
+	if got := m.Prefixes(); !slices.Equal(got, []string{"anything"}) {
+		t.Errorf("Prefixes() = %q of an exact matcher, want the topic", got)
 	}
 }
 

@@ -56,7 +56,7 @@ func (t *Topic) parse() {
 			return
 		}
 		if Normal(t.raw) { // as most are, and parsing takes longer than all else that is done with a topic
-			t.valid, t.components = true, normalComponents(t.raw)
+			t.valid, t.components = true, t.compiler.normalComponents(t.raw)
 			return
 		}
 		u, ok := t.compiler.resolve(t.raw)

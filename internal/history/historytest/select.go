@@ -98,10 +98,9 @@ func drawSelection(t *rapid.T, c *topic.Compiler) history.Selection {
 			t.Fatal(err)
 		}
 		matchers[i] = m
-		prefix, ok := m.Prefix()
-		if narrow = narrow && ok; narrow {
-			sel.Prefixes = append(sel.Prefixes, prefix)
-		}
+		prefixes := m.Prefixes()
+		narrow = narrow && prefixes != nil
+		sel.Prefixes = append(sel.Prefixes, prefixes...)
 	}
 	if !narrow {
 		sel.Prefixes = nil
