@@ -26,7 +26,9 @@
 // # Retention
 //
 // A log may be limited by number, bytes and age. It gives up entries from the
-// oldest on, never from the middle. First in [Head] is the position of the
+// oldest on, never from the middle, but for subscription events: these do not count for the limit by number, have one of their own, and the oldest
+// of them go wherever they lie, so that readers who come and go push no update out. A replay passes over what has gone in this way, and their ids
+// are unknown; a tail may still be given them. First in [Head] is the position of the
 // oldest entry it still has. An implementation may trim in blocks; it documents how
 // far that makes it exceed or fall short of a limit. Reads that need entries which
 // are gone fail with [ErrPositionGone], and ids of such entries are

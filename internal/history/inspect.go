@@ -12,8 +12,9 @@ type Stats struct {
 	Driver string `json:"driver"`
 	// Epoch is that of Head.
 	Epoch string `json:"epoch"`
-	// Events is the number of retained entries.
-	Events int64 `json:"events"`
+	// Events is the number of retained entries, without the subscription events, and SubscriptionEvents that of those.
+	Events             int64 `json:"events"`
+	SubscriptionEvents int64 `json:"subscription_events"`
 	// Bytes is what the retained entries and their indexes take where they are stored.
 	Bytes int64 `json:"bytes"`
 	// Segments is the number of files with entries, without their indexes; 0 for a log without files.

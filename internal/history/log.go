@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"slices"
 )
 
@@ -18,6 +19,9 @@ type Record struct {
 	Topics []string
 	// Private says that reading needs a grant.
 	Private bool
+	// Subscription says that this is a subscription event, which the hub itself publishes (ACT-02, ACT-03). These do not count for the
+	// limit by number, and have one of their own.
+	Subscription bool
 	// Event is the wire-ready event, as sse.AppendEvent makes it.
 	Event []byte
 }
@@ -33,8 +37,8 @@ type Head struct {
 	// Epoch identifies the sequence of positions. When it changes, positions from
 	// before the change mean nothing any more.
 	Epoch string
-	// First is the position of the oldest retained entry. It is greater than Last
-	// when nothing is retained.
+	// First is the position of the oldest retained entry, or an earlier one where only subscription events have gone since. It is
+	// greater than Last when nothing is retained.
 	First Position
 	// Last is the position of the newest entry ever appended; 0 when there never was
 	// one.
@@ -57,6 +61,10 @@ type Query struct {
 	// Select says which entries are of use.
 	Select Selection
 }
+
+// MaxAppendBytes bounds what one Append of several records may hold, by [Record.Size]. A single record may be as large as an
+// implementation can hold.
+const MaxAppendBytes = 1 << 20
 
 // DefaultPageBytes is the bound of a page for queries that set none.
 const DefaultPageBytes = 1 << 20
@@ -107,11 +115,12 @@ type Selection struct {
 // The context of a call bounds it; each returns the context's error when that ends
 // first, and ErrClosed once the log is closed.
 type Log interface {
-	// Append stores r and returns its position when it is as durable as the
-	// implementation promises, and visible. The context bounds the waiting until the log
-	// accepts the record (ErrOverloaded after the log's own patience); an accepted
-	// record is finished whatever becomes of the context, and its outcome returned.
-	Append(ctx context.Context, r *Record) (Position, error)
+	// Append stores records, at least one, in one commit, and returns the position of the last when they are as durable as the
+	// implementation promises, and visible: all of them, in order, with nothing in between, or none. Several may be no larger than
+	// MaxAppendBytes together, by [Record.Size] (ErrTooLarge). The context bounds the waiting until the log
+	// accepts the records (ErrOverloaded after the log's own patience); accepted
+	// records are finished whatever becomes of the context, and their outcome returned.
+	Append(ctx context.Context, records ...*Record) (Position, error)
 
 	// Tail calls fn from one goroutine with every entry after the given position, in
 	// order, each once, as many at a time as there are, until the context ends, fn
@@ -154,6 +163,25 @@ func (r *Record) Size() int {
 		n += topicOverhead + len(t)
 	}
 	return n
+}
+
+// CheckAppend returns what every implementation refuses to append, whatever it can hold: no records, one without id or topic, and several that
+// are ErrTooLarge together.
+func CheckAppend(records []*Record) error {
+	size := 0
+	for _, r := range records {
+		if r.ID == "" || len(r.Topics) == 0 {
+			return errors.New("record without id or topic")
+		}
+		size += r.Size()
+	}
+	switch {
+	case len(records) == 0:
+		return errors.New("nothing to append")
+	case len(records) > 1 && size > MaxAppendBytes:
+		return ErrTooLarge
+	}
+	return nil
 }
 
 // Selects tells whether an entry with the topics can be of use.

@@ -138,7 +138,7 @@ func (l *numbers) end() (last int, change <-chan struct{}) {
 	return l.last, l.change
 }
 
-func (l *numbers) Append(context.Context, *history.Record) (history.Position, error) {
+func (l *numbers) Append(context.Context, ...*history.Record) (history.Position, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last++

@@ -76,14 +76,14 @@ func (l *stubLog) Seek(ctx context.Context, id string) (history.Position, error)
 	return l.Log.Seek(ctx, id)
 }
 
-func (l *stubLog) Append(ctx context.Context, r *history.Record) (history.Position, error) {
+func (l *stubLog) Append(ctx context.Context, rs ...*history.Record) (history.Position, error) {
 	if err := l.get(&l.appendErr); err != nil {
 		return 0, err
 	}
 	if l.appending != nil {
 		l.appending()
 	}
-	return l.Log.Append(ctx, r)
+	return l.Log.Append(ctx, rs...)
 }
 
 func (l *stubLog) Replay(ctx context.Context, q history.Query) (history.Page, error) {

@@ -29,7 +29,7 @@ func TestContract(t *testing.T) {
 	historytest.Run(t, historytest.Options{VirtualTime: true, Many: 20_000}, func(t *testing.T, l historytest.Limits) historytest.Store {
 		t.Helper()
 		o := bolt.Options{
-			Dir: t.TempDir(), MaxEvents: l.MaxEvents, MaxBytes: l.MaxBytes, MaxAge: l.MaxAge,
+			Dir: t.TempDir(), MaxEvents: l.MaxEvents, MaxSubscriptionEvents: l.MaxSubscriptionEvents, MaxBytes: l.MaxBytes, MaxAge: l.MaxAge,
 			TailBufferBytes: l.TailBufferBytes, TailLagBytes: l.TailLagBytes, AppendPatience: l.AppendPatience,
 		}
 		log := mustOpen(t, o)

@@ -19,10 +19,9 @@ const fill = 0.95
 
 // committer is the state of the goroutine that writes.
 type committer struct {
-	state   state
-	first   history.Position // of the oldest entry in the database, whether it is shown or not
-	oldest  int64            // its time
-	used    int64            // bytes of the file's pages that are in use
+	standing
+
+	used    int64 // bytes of the file's pages that are in use
 	batch   []*request
 	entries []history.Entry
 	buf     []byte
@@ -70,7 +69,7 @@ func (l *Log) commitBatch(w work) {
 		var size int64
 		for _, q := range w.batch {
 			q.err = err
-			size += int64(q.record.Size())
+			size += sizeOf(q.records)
 		}
 		l.feed.Release(size)
 	}
@@ -91,13 +90,13 @@ func (l *Log) commit(w work) error {
 		return err
 	}
 	c := &l.committer
-	next := l.beginChange()
+	next := c.standing
 	err := l.update(func(tx *bbolt.Tx) error {
 		if err := l.put(tx, &next, w.batch); err != nil {
 			return err
 		}
 		// What this commit pushes out goes with it, so that it costs no sync of its own.
-		if err := l.trim(tx, &next, trimBounds{count: 2*len(w.batch) + 16, bytes: 2*w.bytes + 64<<10, incoming: w.bytes}); err != nil {
+		if err := l.trim(tx, &next, trimBounds{count: 2*w.records + 16, bytes: 2*w.bytes + 64<<10, incoming: w.bytes}); err != nil {
 			return err
 		}
 		return next.save(tx)
@@ -105,7 +104,7 @@ func (l *Log) commit(w work) error {
 	if err != nil {
 		return l.refused(err)
 	}
-	l.endChange(&next, w.batch[len(w.batch)-1].record.ID)
+	l.endChange(&next, c.entries[len(c.entries)-1].ID)
 	l.feed.Publish(c.entries)
 	if l.excess() {
 		l.queue.askTidy()
@@ -113,47 +112,28 @@ func (l *Log) commit(w work) error {
 	return nil
 }
 
-// change is what a transaction makes of the log.
-type change struct {
-	state
-
-	first  history.Position
-	oldest int64
-}
-
-func (l *Log) beginChange() change {
-	c := &l.committer
-	return change{state: c.state, first: c.first, oldest: c.oldest}
-}
-
-func (n *change) save(tx *bbolt.Tx) error {
-	return tx.Bucket([]byte(metaBucket)).Put([]byte(stateKey), n.encode())
-}
-
 // endChange takes over what was committed. The id is that of the newest entry when one has come, and otherwise empty.
-func (l *Log) endChange(n *change, lastID string) {
-	c := &l.committer
-	c.state, c.first, c.oldest = n.state, n.first, n.oldest
+func (l *Log) endChange(n *standing, lastID string) {
+	l.committer.standing = *n
 	l.measure()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.last = n.last
-	if lastID != "" {
-		l.lastID = lastID
-	}
-	l.first = max(l.first, n.first, firstByNumber(l.o.MaxEvents, n.last))
-	if l.first > l.last {
-		l.lastID = ""
-	}
+	l.show(n, lastID)
+}
+
+// puts are the buckets that entries are put into.
+type puts struct {
+	updates *bbolt.Bucket
+	subs    *bbolt.Bucket // nil until it is needed
+	ids     *bbolt.Bucket
+	topics  *bbolt.Bucket
 }
 
 // put stores the batch.
-func (l *Log) put(tx *bbolt.Tx, n *change, batch []*request) error {
+func (l *Log) put(tx *bbolt.Tx, n *standing, batch []*request) error {
 	c := &l.committer
 	c.entries = c.entries[:0]
 	c.buf = c.buf[:0]
-	entries, ids, topics := tx.Bucket([]byte(entriesBucket)), tx.Bucket([]byte(idsBucket)), tx.Bucket([]byte(topicsBucket))
-	entries.FillPercent = fill
+	b := puts{updates: tx.Bucket([]byte(entriesBucket)), ids: tx.Bucket([]byte(idsBucket)), topics: tx.Bucket([]byte(topicsBucket))}
+	b.updates.FillPercent = fill
 	now := time.Now().UnixMilli()
 	for _, q := range batch {
 		at := now
@@ -161,36 +141,70 @@ func (l *Log) put(tx *bbolt.Tx, n *change, batch []*request) error {
 			at = min(at, q.at.UnixMilli())
 		}
 		n.millis = max(n.millis, at)
-		n.last++
-		q.position = n.last
-		// bbolt keeps the value until the commit: each has its own part of the buffer, or of one before it.
-		start := len(c.buf)
-		c.buf = appendRecord(c.buf, q.position, n.millis, q.record, topic.Normal)
-		raw := c.buf[start:len(c.buf):len(c.buf)]
-		cost := int64(8 + len(raw))
-		if err := entries.Put(positionKey(q.position), raw); err != nil {
-			return err
-		}
-		id := l.key.idKey(q.record.ID, q.position)
-		cost += int64(len(id))
-		if err := ids.Put(id, nil); err != nil {
-			return err
-		}
-		for _, t := range q.record.Topics {
-			k := l.key.topicKey(t, topic.Normal(t), q.position)
-			cost += int64(len(k))
-			if err := topics.Put(k, nil); err != nil {
+		for _, r := range q.records {
+			if err := l.putRecord(tx, n, &b, r); err != nil {
 				return err
 			}
 		}
-		if n.count == 0 {
-			n.first, n.oldest = q.position, n.millis
-		}
-		n.bytes += cost
-		n.count++
-		c.entries = append(c.entries, history.Entry{Position: q.position, Record: *q.record})
+		q.position = n.last
 	}
 	return nil
+}
+
+// putRecord stores one record as the newest one.
+func (l *Log) putRecord(tx *bbolt.Tx, n *standing, b *puts, r *history.Record) error {
+	c := &l.committer
+	n.last++
+	// bbolt keeps the value until the commit: each has its own part of the buffer, or of one before it.
+	start := len(c.buf)
+	c.buf = appendRecord(c.buf, n.last, n.millis, r, topic.Normal)
+	raw := c.buf[start:len(c.buf):len(c.buf)]
+	cost := int64(8 + len(raw))
+	bucket, err := b.records(tx, r.Subscription)
+	if err != nil {
+		return err
+	}
+	if err := bucket.Put(positionKey(n.last), raw); err != nil {
+		return err
+	}
+	id := l.key.idKey(r.ID, n.last)
+	cost += int64(len(id))
+	if err := b.ids.Put(id, nil); err != nil {
+		return err
+	}
+	for _, t := range r.Topics {
+		k := l.key.topicKey(t, topic.Normal(t), n.last)
+		cost += int64(len(k))
+		if err := b.topics.Put(k, nil); err != nil {
+			return err
+		}
+	}
+	if n.count() == 0 {
+		n.first, n.oldest = n.last, n.millis
+	}
+	n.bytes += cost
+	if r.Subscription {
+		n.subs++
+	} else {
+		n.updates++
+	}
+	c.entries = append(c.entries, history.Entry{Position: n.last, Record: *r})
+	return nil
+}
+
+// records returns the bucket for a record.
+func (b *puts) records(tx *bbolt.Tx, subscription bool) (*bbolt.Bucket, error) {
+	if !subscription {
+		return b.updates, nil
+	}
+	if b.subs == nil {
+		var err error
+		if b.subs, err = tx.CreateBucketIfNotExists([]byte(subsBucket)); err != nil {
+			return nil, err
+		}
+		b.subs.FillPercent = fill
+	}
+	return b.subs, nil
 }
 
 // refused says what the failure of a transaction means.

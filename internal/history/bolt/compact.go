@@ -43,6 +43,9 @@ func (l *Log) compact(ctx context.Context) (c history.Compaction, err error) {
 	if err := l.health.Err(); err != nil {
 		return c, err
 	}
+	if err := l.view(func(tx *bbolt.Tx) error { return l.checkPages(ctx, tx) }); err != nil {
+		return c, err
+	}
 	for l.excess() {
 		if err := l.trimOnce(); err != nil {
 			return c, err
@@ -97,18 +100,16 @@ func (l *Log) rewrite(ctx context.Context) error {
 
 // copyBuckets copies what the transaction sees, in the order of the keys, so that pages become full.
 func (l *Log) copyBuckets(ctx context.Context, from *bbolt.Tx, to *bbolt.DB) error {
-	for _, name := range []string{entriesBucket, idsBucket, topicsBucket, metaBucket} {
-		cursor := from.Bucket([]byte(name)).Cursor()
-		k, v := cursor.First()
-		for more := true; more; more = k != nil {
+	for _, name := range []string{entriesBucket, subsBucket, idsBucket, topicsBucket, metaBucket} {
+		w := newWalker(from, name)
+		if err := w.seek(nil); err != nil {
+			return err
+		}
+		for more := true; more; more = w.key != nil {
 			if err := l.calls.MayGoOn(ctx); err != nil {
 				return err
 			}
-			err := to.Update(func(tx *bbolt.Tx) (err error) {
-				k, v, err = copySome(tx, name, cursor, k, v)
-				return err
-			})
-			if err != nil {
+			if err := to.Update(func(tx *bbolt.Tx) error { return copySome(tx, &w) }); err != nil {
 				return err
 			}
 		}
@@ -116,20 +117,23 @@ func (l *Log) copyBuckets(ctx context.Context, from *bbolt.Tx, to *bbolt.DB) err
 	return nil
 }
 
-// copySome copies what one transaction takes of a bucket, from a key on, and returns where it stopped.
-func copySome(tx *bbolt.Tx, name string, cursor *bbolt.Cursor, k, v []byte) (key, value []byte, err error) {
-	bucket, err := tx.CreateBucketIfNotExists([]byte(name))
+// copySome copies what one transaction takes of a bucket, from where the walker stands on, and leaves that where it stopped.
+func copySome(tx *bbolt.Tx, w *walker) error {
+	bucket, err := tx.CreateBucketIfNotExists([]byte(w.bucket))
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	bucket.FillPercent = fill
-	for bytes := 0; k != nil && bytes < commitBytes; k, v = cursor.Next() {
-		bytes += len(k) + len(v)
-		if err := bucket.Put(k, v); err != nil {
-			return nil, nil, err
+	for bytes := 0; w.key != nil && bytes < commitBytes; {
+		bytes += len(w.key) + len(w.value)
+		if err := bucket.Put(w.key, w.value); err != nil {
+			return err
+		}
+		if err := w.next(); err != nil {
+			return err
 		}
 	}
-	return k, v, nil
+	return nil
 }
 
 // exchange puts the copy in the place of the database. The lock on the folder keeps others away while neither is open.

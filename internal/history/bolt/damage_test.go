@@ -94,7 +94,7 @@ func TestDamage_cutOff(t *testing.T) {
 // Whatever pages hold, nothing panics, faults or hangs.
 func TestDamage_pages(t *testing.T) {
 	t.Parallel()
-	dir := store(t, 1000)
+	dir := mixedStore(t, bolt.Options{MaxSubscriptionEvents: 200}, 700).Dir
 	path := filepath.Join(dir, "history.db")
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -160,7 +160,7 @@ func TestVerify(t *testing.T) {
 		}, "record 9: record too short"},
 		"a record is missing": {func(tx *bbolt.Tx) error {
 			return tx.Bucket([]byte("entries")).Delete(position(10))
-		}, "record 10: it is missing"},
+		}, "record 10: an index has it, and it is missing"},
 		"an id is missing": {func(tx *bbolt.Tx) error {
 			b := tx.Bucket([]byte("ids"))
 			return b.Delete(first(b))
@@ -192,9 +192,7 @@ func TestVerify(t *testing.T) {
 				}
 				return
 			}
-			if !errors.Is(err, history.ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("Verify() = %v, want ErrCorrupt with %q", err, c.want)
-			}
+			wantCorrupt(t, "Verify()", err, c.want)
 		})
 	}
 }
@@ -220,6 +218,14 @@ func TestOpen_ends(t *testing.T) {
 				t.Errorf("Open() = %v, want ErrCorrupt", err)
 			}
 		})
+	}
+}
+
+// wantCorrupt checks that an error is history.ErrCorrupt, and what it says.
+func wantCorrupt(t *testing.T, what string, err error, text string) {
+	t.Helper()
+	if !errors.Is(err, history.ErrCorrupt) || !strings.Contains(err.Error(), text) {
+		t.Errorf("%s = %v, want ErrCorrupt with %q", what, err, text)
 	}
 }
 

@@ -141,13 +141,59 @@ func TestOpen_foreign(t *testing.T) {
 			t.Errorf("Open() = %v, want ErrForeignFile", err)
 		}
 	})
-	t.Run("hidden files are left alone", func(t *testing.T) {
-		dir := store(t, 1)
-		if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*"), 0o600); err != nil {
+}
+
+// What begins with a dot belongs to somebody else, such as a store of another kind in the same folder: it is neither looked at nor copied nor removed,
+// whatever it is.
+func TestOpen_hidden(t *testing.T) {
+	dir := store(t, 1)
+	hidden := map[string]string{".presence.db": "somebody writes here", ".presence.db.tmp": "", ".gitignore": "*", ".history.db.tmp": "x"}
+	for name, text := range hidden {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, 0o606)); err != nil {
 			t.Fatal(err)
 		}
-		mustClose(t, mustOpen(t, bolt.Options{Dir: dir}))
-	})
+	}
+	if err := os.Mkdir(filepath.Join(dir, ".folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, readOnly := range []bool{true, false} {
+		log := mustOpen(t, bolt.Options{Dir: dir, ReadOnly: readOnly})
+		files := copied{}
+		if err := log.Backup(t.Context(), files.create); err != nil || len(files) != 2 || files["history.db"] == nil || files["EPOCH"] == nil {
+			t.Errorf("Backup(ReadOnly: %t) = %v, with %d files, want history.db and EPOCH", readOnly, err, len(files))
+		}
+		if _, err := log.Verify(t.Context()); err != nil {
+			t.Errorf("Verify() = %v", err)
+		}
+		if _, err := log.Compact(t.Context()); (err != nil) != readOnly {
+			t.Errorf("Compact() = %v", err)
+		}
+		mustClose(t, log)
+	}
+	for name, text := range hidden {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != text {
+			t.Errorf("%s holds %q, %v, want %q", name, got, err, text)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(dir, ".folder")); err != nil || !info.IsDir() {
+		t.Errorf("Stat() = %v of a hidden folder", err)
+	}
+}
+
+// A folder that holds nothing but hidden files is an empty place for a store, and holds no history.
+func TestOpen_hiddenAlone(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.Chmod(dir, 0o700), os.WriteFile(filepath.Join(dir, ".presence.db"), []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bolt.Open(t.Context(), bolt.Options{Dir: dir, ReadOnly: true}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Open() = %v, want ErrNotExist", err)
+	}
+	mustClose(t, mustOpen(t, bolt.Options{Dir: dir}))
+	if got, err := os.ReadFile(filepath.Join(dir, ".presence.db")); err != nil || string(got) != "x" {
+		t.Errorf("the hidden file holds %q, %v", got, err)
+	}
 }
 
 // otherDatabase makes a database that is not ours.
@@ -263,7 +309,7 @@ func TestOpen_readOnly(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for _, o := range []bolt.Options{
-		{}, {Dir: "x", MaxEvents: -1}, {Dir: "x", MaxBytes: -1}, {Dir: "x", MaxAge: -1}, {Dir: "x", Wait: -1}, {Dir: "x", MaxBytes: 1000},
+		{}, {Dir: "x", MaxEvents: -1}, {Dir: "x", MaxSubscriptionEvents: -1}, {Dir: "x", MaxBytes: -1}, {Dir: "x", MaxAge: -1}, {Dir: "x", Wait: -1}, {Dir: "x", MaxBytes: 1000},
 	} {
 		if _, err := bolt.Open(t.Context(), o); err == nil {
 			t.Errorf("Open(%+v) succeeded", o)

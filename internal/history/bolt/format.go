@@ -27,7 +27,10 @@ const (
 )
 
 // Flags of a record.
-const flagPrivate byte = 1
+const (
+	flagPrivate      byte = 1
+	flagSubscription byte = 2
+)
 
 // recordError says why bytes are no record.
 type recordError string
@@ -70,12 +73,31 @@ func checkRecord(r *history.Record, size int) error {
 	return nil
 }
 
+// checkRecords returns an error for an append that cannot be stored.
+func checkRecords(records []*history.Record) error {
+	if len(records) == 0 {
+		return errors.New("no records")
+	}
+	for _, r := range records {
+		if err := checkRecord(r, encodedSize(r)); err != nil {
+			return err
+		}
+	}
+	if len(records) > 1 && sizeOf(records) > history.MaxAppendBytes {
+		return history.ErrTooLarge
+	}
+	return nil
+}
+
 // appendRecord appends the record's bytes.
 func appendRecord(dst []byte, p history.Position, millis int64, r *history.Record, normal func(string) bool) []byte {
 	start := len(dst)
 	flags := byte(0)
 	if r.Private {
 		flags |= flagPrivate
+	}
+	if r.Subscription {
+		flags |= flagSubscription
 	}
 	dst = append(dst, recordVersion, flags)
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(r.Topics)))
@@ -105,13 +127,14 @@ func recordSum(p history.Position, b []byte) uint32 {
 
 // view is a record in the file. It is valid as long as the transaction that it was read in.
 type view struct {
-	position history.Position
-	millis   int64
-	private  bool
-	topics   int
-	id       []byte
-	rest     []byte // topics and event
-	size     int
+	position     history.Position
+	millis       int64
+	private      bool
+	subscription bool
+	topics       int
+	id           []byte
+	rest         []byte // topics and event
+	size         int
 }
 
 // decodeRecord checks the bytes of the record at p. The error is a recordError, or history.ErrNewerFormat for a sound record that this
@@ -123,7 +146,7 @@ func decodeRecord(p history.Position, b []byte) (view, error) {
 	if recordSum(p, b) != binary.LittleEndian.Uint32(b[16:]) {
 		return view{}, recordError("wrong checksum")
 	}
-	if b[0] != recordVersion || b[1]&^flagPrivate != 0 {
+	if b[0] != recordVersion || b[1]&^(flagPrivate|flagSubscription) != 0 {
 		return view{}, fmt.Errorf("%w: record version %d, flags %#x", history.ErrNewerFormat, b[0], b[1])
 	}
 	idLen := int64(binary.LittleEndian.Uint32(b[4:]))
@@ -132,7 +155,7 @@ func decodeRecord(p history.Position, b []byte) (view, error) {
 	}
 	v := view{
 		position: p, millis: int64(binary.LittleEndian.Uint64(b[8:])), private: b[1]&flagPrivate != 0,
-		topics: int(binary.LittleEndian.Uint16(b[2:])), id: b[fixedSize : fixedSize+idLen], rest: b[fixedSize+idLen:], size: len(b),
+		subscription: b[1]&flagSubscription != 0, topics: int(binary.LittleEndian.Uint16(b[2:])), id: b[fixedSize : fixedSize+idLen], rest: b[fixedSize+idLen:], size: len(b),
 	}
 	return v, v.checkTopics()
 }
@@ -174,7 +197,7 @@ func (v *view) eachTopic(fn func(topic []byte, normal bool) error) error {
 
 // entry copies the record out of the file.
 func (v *view) entry() history.Entry {
-	e := history.Entry{Position: v.position, Record: history.Record{Private: v.private, ID: string(v.id)}}
+	e := history.Entry{Position: v.position, Record: history.Record{Private: v.private, Subscription: v.subscription, ID: string(v.id)}}
 	e.Topics = make([]string, 0, v.topics)
 	rest := v.rest
 	for range v.topics {

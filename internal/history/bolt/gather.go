@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -29,42 +30,50 @@ type gathered struct {
 
 // gatherer collects positions from the index of topics.
 type gatherer struct {
-	cursor *bbolt.Cursor
+	index walker
 	stretch
-	steps     int // left
+	err       error // of the index; it ends the gathering
+	steps     int   // left
 	positions []history.Position
 }
 
-// gather looks the selection up in the index of topics. It gives up where reading the entries of the stretch would take less.
-func (l *Log) gather(tx *bbolt.Tx, s stretch, sel *history.Selection) (gathered, bool) {
+// gather looks the selection up in the index of topics. It gives up, and ok is false, where reading the entries of the stretch would take less.
+func (l *Log) gather(tx *bbolt.Tx, s stretch, sel *history.Selection) (found gathered, ok bool, err error) {
 	g := gatherer{
-		cursor: tx.Bucket([]byte(topicsBucket)).Cursor(), stretch: s,
+		index: newWalker(tx, topicsBucket), stretch: s,
 		steps: min(gatherSteps, freeSteps+int(min((s.to-s.from)/4, gatherSteps))),
 	}
+	ok = g.selection(&l.key, sel)
+	if g.err != nil || !ok {
+		return gathered{}, false, g.err
+	}
+	g.tidy()
+	return gathered{positions: g.positions, through: g.to}, true, nil
+}
+
+// selection adds what the selection has in the stretch. It returns false when it took too long.
+func (g *gatherer) selection(key *hashKey, sel *history.Selection) bool {
 	for _, t := range sel.Exact {
 		// A topic stands where it belonged when it was stored.
 		for _, normal := range []bool{true, false} {
-			if !g.topic(l.key.topicPrefix(nil, t, normal)) {
-				return gathered{}, false
+			if !g.topic(key.topicPrefix(nil, t, normal)) {
+				return false
 			}
 		}
 	}
-	if sel.Pattern != nil {
-		prefixes := []string{""}
-		if sel.Prefixes != nil {
-			prefixes = outermost(sel.Prefixes)
-		}
-		for _, p := range prefixes {
-			if !g.pattern(rangePrefix(tagNormal, p), sel.Pattern) {
-				return gathered{}, false
-			}
-		}
-		if !g.pattern([]byte{tagOther}, sel.Pattern) {
-			return gathered{}, false
+	if sel.Pattern == nil {
+		return true
+	}
+	prefixes := []string{""}
+	if sel.Prefixes != nil {
+		prefixes = outermost(sel.Prefixes)
+	}
+	for _, p := range prefixes {
+		if !g.pattern(rangePrefix(tagNormal, p), sel.Pattern) {
+			return false
 		}
 	}
-	g.tidy()
-	return gathered{positions: g.positions, through: g.to}, true
+	return g.pattern([]byte{tagOther}, sel.Pattern)
 }
 
 // outermost returns the prefixes that begin with none of the others.
@@ -78,18 +87,18 @@ func outermost(prefixes []string) []string {
 	return kept
 }
 
-// seek finds the first key from the given one on; nil when there is none, or no step is left.
+// seek finds the first key from the given one on; nil when there is none.
 func (g *gatherer) seek(key []byte) []byte {
 	g.steps -= seekSteps
-	k, _ := g.cursor.Seek(key)
-	return k
+	g.err = cmp.Or(g.err, g.index.seek(key))
+	return g.index.key
 }
 
 // next goes to the next key.
 func (g *gatherer) next() []byte {
 	g.steps--
-	k, _ := g.cursor.Next()
-	return k
+	g.err = cmp.Or(g.err, g.index.next())
+	return g.index.key
 }
 
 // add notes a position. When there are too many, the latest ones are left for another page, and the stretch ends before them.

@@ -39,11 +39,9 @@ type Log struct {
 	db   *bbolt.DB // nil when the file could not be opened again
 	file *os.File  // what db has open
 
-	// mu protects all fields below.
-	mu     sync.RWMutex
-	first  history.Position
-	last   history.Position
-	lastID string
+	// mu protects the field below.
+	mu    sync.RWMutex
+	shown shown
 }
 
 var _ history.Log = (*Log)(nil)
@@ -51,23 +49,23 @@ var _ history.Log = (*Log)(nil)
 // Append implements history.Log. Beyond the port's errors it fails with
 // history.ErrTooLarge for records above 16 MiB or 65,535 topics, with history.ErrNoSpace,
 // and with history.ErrReadOnly.
-func (l *Log) Append(ctx context.Context, r *history.Record) (history.Position, error) {
-	position, err := l.append(ctx, r)
+func (l *Log) Append(ctx context.Context, records ...*history.Record) (history.Position, error) {
+	position, err := l.append(ctx, records)
 	if err != nil {
 		return 0, fmt.Errorf("append to bolt: %w", err)
 	}
 	return position, nil
 }
 
-func (l *Log) append(ctx context.Context, r *history.Record) (history.Position, error) {
-	if err := checkRecord(r, encodedSize(r)); err != nil {
+func (l *Log) append(ctx context.Context, records []*history.Record) (history.Position, error) {
+	if err := checkRecords(records); err != nil {
 		return 0, err
 	}
 	if err := l.calls.Begin(ctx); err != nil {
 		return 0, err
 	}
 	defer l.calls.Done()
-	q, err := l.accept(ctx, r, time.Time{})
+	q, err := l.accept(ctx, records, time.Time{})
 	if err != nil {
 		return 0, err
 	}
@@ -75,17 +73,29 @@ func (l *Log) append(ctx context.Context, r *history.Record) (history.Position, 
 	return q.position, q.err
 }
 
-// accept queues the record once there is room.
-func (l *Log) accept(ctx context.Context, r *history.Record, at time.Time) (*request, error) {
+// accept queues the records once there is room.
+func (l *Log) accept(ctx context.Context, records []*history.Record, at time.Time) (*request, error) {
 	if err := l.health.Err(); err != nil {
 		return nil, err
 	}
-	if err := l.feed.Admit(ctx, int64(r.Size())); err != nil {
+	q := &request{records: records, at: at, done: make(chan struct{}, 1)}
+	for _, r := range records {
+		q.size += encodedSize(r)
+	}
+	if err := l.feed.Admit(ctx, sizeOf(records)); err != nil {
 		return nil, err
 	}
-	q := &request{record: r, size: encodedSize(r), at: at, done: make(chan struct{}, 1)}
 	l.queue.push(q)
 	return q, nil
+}
+
+// sizeOf is what records count for in limits and bounds.
+func sizeOf(records []*history.Record) int64 {
+	var size int64
+	for _, r := range records {
+		size += int64(r.Size())
+	}
+	return size
 }
 
 // Head implements history.Log. The epoch is that of the store.
@@ -94,9 +104,8 @@ func (l *Log) Head(ctx context.Context) (history.Head, error) {
 		return history.Head{}, fmt.Errorf("head of bolt: %w", err)
 	}
 	defer l.calls.Done()
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return history.Head{Epoch: l.epoch, First: l.first, Last: l.last, LastID: l.lastID}, nil
+	s := l.seen()
+	return history.Head{Epoch: l.epoch, First: s.first, Last: s.last, LastID: s.lastID}, nil
 }
 
 // Ready implements history.Log.
@@ -108,11 +117,18 @@ func (l *Log) Ready(ctx context.Context) error {
 	return l.health.Err()
 }
 
-// bounds returns the positions of the oldest and the newest entry that may be shown.
+// seen returns what may be shown.
+func (l *Log) seen() shown {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.shown
+}
+
+// bounds returns the positions from which on, and up to which, entries may be shown.
 func (l *Log) bounds() (first, last history.Position) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return l.first, l.last
+	return l.shown.first, l.shown.last
 }
 
 // Tail implements history.Log.
@@ -122,8 +138,7 @@ func (l *Log) Tail(ctx context.Context, after history.Position, fn func([]histor
 	}
 	defer l.calls.Done()
 	if after == 0 {
-		first, _ := l.bounds()
-		after = first - 1
+		after = l.seen().first - 1
 	}
 	if err := l.feed.Tail(ctx, after, l.replay, fn); err != nil {
 		return fmt.Errorf("tail bolt: %w", err)

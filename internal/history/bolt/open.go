@@ -25,6 +25,7 @@ import (
 // The buckets of the database, and the keys of the one for everything else.
 const (
 	entriesBucket = "entries"
+	subsBucket    = "subscriptions"
 	idsBucket     = "ids"
 	topicsBucket  = "topics"
 	metaBucket    = "meta"
@@ -75,7 +76,7 @@ func open(o Options, f *folder) (*Log, error) {
 	}
 	l.feed = feed.New(feed.Options{
 		BufferBytes: o.TailBufferBytes, LagBytes: o.TailLagBytes, Patience: o.AppendPatience,
-	}, l.last)
+	}, l.shown.last)
 	if o.ReadOnly {
 		l.health.Refuse(errReading)
 	}
@@ -142,7 +143,7 @@ func (l *Log) prepare() error {
 
 // initialise makes an empty store of an empty database.
 func initialise(tx *bbolt.Tx) error {
-	for _, name := range []string{entriesBucket, idsBucket, topicsBucket} {
+	for _, name := range []string{entriesBucket, subsBucket, idsBucket, topicsBucket} {
 		if _, err := tx.CreateBucket([]byte(name)); err != nil {
 			return err
 		}
@@ -156,7 +157,7 @@ func initialise(tx *bbolt.Tx) error {
 	return errors.Join(
 		meta.Put([]byte(formatKey), binary.BigEndian.AppendUint16(nil, formatVersion)),
 		meta.Put([]byte(hashKeyAt), key[:]),
-		meta.Put([]byte(stateKey), new(state).encode()),
+		meta.Put([]byte(stateKey), (&state{first: 1}).encode()),
 	)
 }
 
@@ -243,34 +244,6 @@ func metaPage(r io.ReaderAt, offset int64) (size int64, ok bool) {
 	return int64(binary.NativeEndian.Uint32(b[8:])), err == nil && binary.NativeEndian.Uint32(b[:]) == metaMagic
 }
 
-// state is where the log stands, as the database has it.
-type state struct {
-	last   history.Position // of the newest entry ever
-	millis int64            // time of the newest entry ever, so that times never decrease
-	bytes  int64            // of the entries and their index keys
-	count  int64            // of the entries
-}
-
-const stateSize = 32
-
-func (s *state) encode() []byte {
-	b := make([]byte, 0, stateSize)
-	b = binary.BigEndian.AppendUint64(b, uint64(s.last))
-	b = binary.BigEndian.AppendUint64(b, uint64(s.millis))
-	b = binary.BigEndian.AppendUint64(b, uint64(s.bytes))
-	return binary.BigEndian.AppendUint64(b, uint64(s.count))
-}
-
-func decodeState(b []byte) (state, error) {
-	if len(b) != stateSize {
-		return state{}, fmt.Errorf("%w: %s: wrong state", history.ErrCorrupt, fileName)
-	}
-	return state{
-		last: history.Position(binary.BigEndian.Uint64(b)), millis: int64(binary.BigEndian.Uint64(b[8:])),
-		bytes: int64(binary.BigEndian.Uint64(b[16:])), count: int64(binary.BigEndian.Uint64(b[24:])),
-	}, nil
-}
-
 // resume reads where the log stands.
 func (l *Log) resume(tx *bbolt.Tx) error {
 	info, err := l.file.Stat()
@@ -300,43 +273,63 @@ func (l *Log) resume(tx *bbolt.Tx) error {
 			return fmt.Errorf("%w: %s: bucket %s is missing", history.ErrCorrupt, fileName, name)
 		}
 	}
-	c := &l.committer
-	if c.state, err = decodeState(meta.Get([]byte(stateKey))); err != nil {
+	n := &l.committer.standing
+	if n.state, err = readState(tx); err != nil {
 		return err
 	}
-	return l.resumeEntries(tx)
+	newest, err := n.resume(tx)
+	if err != nil {
+		return err
+	}
+	l.show(n, string(newest.id))
+	return nil
 }
 
-// resumeEntries reads the oldest and the newest entry.
-func (l *Log) resumeEntries(tx *bbolt.Tx) error {
-	c := &l.committer
-	l.last, l.first = c.state.last, c.state.last+1
-	cursor := tx.Bucket([]byte(entriesBucket)).Cursor()
-	k, raw := cursor.First()
-	if k == nil {
-		if c.state.count != 0 {
-			return fmt.Errorf("%w: %s: all %d records are missing", history.ErrCorrupt, fileName, c.state.count)
+// resume reads the oldest and the newest entry, and compares them with the state. It returns the newest one.
+func (n *standing) resume(tx *bbolt.Tx) (newest view, err error) {
+	oldest, newest, err := ends(tx, entriesBucket, n.updates)
+	if err != nil {
+		return view{}, err
+	}
+	first, last, err := ends(tx, subsBucket, n.subs)
+	if err != nil {
+		return view{}, err
+	}
+	if n.updates == 0 || n.subs > 0 && first.position < oldest.position {
+		oldest = first
+	}
+	if last.position > newest.position {
+		newest = last
+	}
+	switch {
+	case n.count() == 0:
+		if n.first == n.last+1 && n.gone == n.last {
+			return view{}, nil
 		}
-		c.first = l.first
-		return nil
+	case newest.position == n.last && oldest.position == n.first && n.gone < n.first && n.count() <= int64(n.last-n.first)+1:
+		n.oldest = oldest.millis
+		return newest, nil
 	}
-	oldest, err := decodeRecord(keyPosition(k), raw)
-	if err != nil {
-		return damaged(keyPosition(k), err)
+	return view{}, fmt.Errorf("%w: %s: records %d to %d are there, and it should be %d from %d to %d", history.ErrCorrupt, fileName,
+		oldest.position, newest.position, n.count(), n.first, n.last)
+}
+
+// ends reads the first and the last record of a bucket, which should have so many.
+func ends(tx *bbolt.Tx, bucket string, count int64) (first, last view, err error) {
+	w := newWalker(tx, bucket)
+	if w.cursor != nil {
+		w.key, w.value = w.cursor.First()
 	}
-	k, raw = cursor.Last()
-	newest, err := decodeRecord(keyPosition(k), raw)
-	if err != nil {
-		return damaged(keyPosition(k), err)
+	if (w.key == nil) != (count == 0) {
+		return view{}, view{}, fmt.Errorf("%w: %s: bucket %s should have %d records", history.ErrCorrupt, fileName, bucket, count)
 	}
-	if newest.position != c.state.last || int64(newest.position-oldest.position)+1 != c.state.count {
-		return fmt.Errorf("%w: %s: records %d to %d are there, and it should be %d up to %d", history.ErrCorrupt, fileName,
-			oldest.position, newest.position, c.state.count, c.state.last)
+	if w.key == nil {
+		return view{}, view{}, nil
 	}
-	c.first, c.oldest = oldest.position, oldest.millis
-	l.first = max(c.first, firstByNumber(l.o.MaxEvents, l.last))
-	if l.first <= l.last {
-		l.lastID = string(newest.id)
+	if first, err = decodeIn(bucket, w.key, w.value); err != nil {
+		return view{}, view{}, err
 	}
-	return nil
+	k, raw := w.cursor.Last()
+	last, err = decodeIn(bucket, k, raw)
+	return first, last, err
 }

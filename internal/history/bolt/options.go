@@ -14,8 +14,10 @@ type Options struct {
 	// Dir is the store's folder, which holds nothing else. Open makes it, and missing parents,
 	// with mode 0700.
 	Dir string
-	// MaxEvents bounds the number of entries; 0 means no limit.
+	// MaxEvents bounds the number of entries that are no subscription events; 0 means no limit.
 	MaxEvents int
+	// MaxSubscriptionEvents bounds the number of subscription events; 0 means no limit.
+	MaxSubscriptionEvents int
 	// MaxBytes bounds the pages of the file that are in use; 0 means no limit. Less than 64 KiB makes no sense.
 	MaxBytes int64
 	// MaxAge is how long entries are kept at least; 0 means no limit by age.
@@ -42,7 +44,7 @@ func (o Options) Validate() error {
 	switch {
 	case o.Dir == "":
 		return errors.New("bolt: no folder given")
-	case o.MaxEvents < 0 || o.MaxBytes < 0 || o.MaxAge < 0,
+	case o.MaxEvents < 0 || o.MaxSubscriptionEvents < 0 || o.MaxBytes < 0 || o.MaxAge < 0,
 		o.TailBufferBytes < 0 || o.TailLagBytes < 0 || o.AppendPatience < 0 || o.Wait < 0:
 		return errors.New("bolt: negative limit")
 	case o.MaxBytes > 0 && o.MaxBytes < 64<<10:
@@ -53,7 +55,7 @@ func (o Options) Validate() error {
 
 func (o Options) withDefaults() Options {
 	if o.ReadOnly {
-		o.MaxEvents, o.MaxBytes, o.MaxAge = 0, 0, 0 // nothing is trimmed
+		o.MaxEvents, o.MaxSubscriptionEvents, o.MaxBytes, o.MaxAge = 0, 0, 0, 0 // nothing is trimmed
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -9,12 +9,12 @@ import (
 
 // request is an append that waits for its commit.
 type request struct {
-	record *history.Record
-	size   int       // encoded
-	at     time.Time // when it was appended to another log; zero means now
+	records []*history.Record
+	size    int       // encoded
+	at      time.Time // when they were appended to another log; zero means now
 
 	// Set by the committer before it sends on done.
-	position history.Position
+	position history.Position // of the last record
 	err      error
 	done     chan struct{} // capacity 1; one value per append
 }
@@ -66,10 +66,11 @@ func (q *queue) signal() {
 
 // work is what the committer does next.
 type work struct {
-	batch []*request
-	bytes int // of the batch, encoded
-	job   func()
-	tidy  bool
+	batch   []*request
+	records int // of the batch
+	bytes   int // of these, encoded
+	job     func()
+	tidy    bool
 }
 
 // take moves the oldest requests to dst, at least one if there is one, as many as fit into the
@@ -80,6 +81,7 @@ func (q *queue) take(dst []*request, maxBytes int) work {
 	w, n := work{tidy: q.tidy}, 0
 	for n < len(q.items) && (n == 0 || w.bytes+q.items[n].size <= maxBytes) {
 		w.bytes += q.items[n].size
+		w.records += len(q.items[n].records)
 		n++
 	}
 	w.batch = append(dst, q.items[:n]...)

@@ -3,7 +3,6 @@ package bolt
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
 	"go.etcd.io/bbolt"
@@ -35,15 +34,15 @@ func (l *Log) Seek(ctx context.Context, id string) (history.Position, error) {
 // find returns the earliest position between first and last whose record bears the id; 0 for none.
 func (l *Log) find(ctx context.Context, tx *bbolt.Tx, id string, first, last history.Position) (history.Position, error) {
 	prefix := l.key.idPrefix(id)
-	entries := tx.Bucket([]byte(entriesBucket))
-	cursor := tx.Bucket([]byte(idsBucket)).Cursor()
-	start := append(bytes.Clone(prefix), positionKey(first)...)
-	for k, _ := cursor.Seek(start); bytes.HasPrefix(k, prefix); k, _ = cursor.Next() {
-		p := keyPosition(k)
+	records := newFinder(tx)
+	w := newWalker(tx, idsBucket)
+	err := w.seek(append(bytes.Clone(prefix), positionKey(first)...))
+	for ; err == nil && bytes.HasPrefix(w.key, prefix); err = w.next() {
+		p := keyPosition(w.key)
 		if err := ctx.Err(); err != nil || p > last {
 			return 0, err
 		}
-		v, err := record(entries, p)
+		v, err := records.record(p)
 		if err != nil {
 			return 0, err
 		}
@@ -51,20 +50,7 @@ func (l *Log) find(ctx context.Context, tx *bbolt.Tx, id string, first, last his
 			return p, nil
 		}
 	}
-	return 0, nil
-}
-
-// record returns the record at p, which an index knows.
-func record(entries *bbolt.Bucket, p history.Position) (view, error) {
-	raw := entries.Get(positionKey(p))
-	if raw == nil {
-		return view{}, damaged(p, recordError("an index has it, and it is missing"))
-	}
-	v, err := decodeRecord(p, raw)
-	if err != nil {
-		return view{}, damaged(p, err)
-	}
-	return v, nil
+	return 0, err
 }
 
 // Replay implements history.Log. A page is read in one transaction, which ends with it. By the topics' index, or one entry after the other where
@@ -106,12 +92,12 @@ func (l *Log) replay(ctx context.Context, q history.Query) (history.Page, error)
 	return p.page, nil
 }
 
-// stretch is a range of entries that are all there; none when from is beyond to.
+// stretch is a range of positions between which nothing is missing but subscription events; none when from is beyond to.
 type stretch struct {
 	from, to history.Position
 }
 
-// stretch calls fn, in a read transaction, with the entries of (after, upTo] that are retained; 0 means the earliest one, and the head.
+// stretch calls fn, in a read transaction, with the positions of (after, upTo] that are retained; 0 means the earliest one, and the head.
 func (l *Log) stretch(after, upTo history.Position, fn func(*bbolt.Tx, stretch) error) error {
 	first, last := l.bounds() // before the transaction, which so has them all, but for what is trimmed meanwhile
 	if after != 0 && after+1 < first {
@@ -125,16 +111,14 @@ func (l *Log) stretch(after, upTo history.Position, fn func(*bbolt.Tx, stretch) 
 		if s.from > s.to {
 			return fn(tx, s)
 		}
-		k, _ := tx.Bucket([]byte(entriesBucket)).Cursor().First()
-		switch oldest := keyPosition(k); {
-		case k != nil && oldest <= s.from:
-		case after != 0:
+		st, err := readState(tx)
+		switch {
+		case err != nil:
+			return err
+		case st.gone >= s.from && after != 0:
 			return history.ErrPositionGone
-		case k == nil:
-			s.from = s.to + 1
-		default:
-			s.from = oldest
 		}
+		s.from = max(s.from, st.gone+1)
 		return fn(tx, s)
 	})
 }
@@ -142,8 +126,12 @@ func (l *Log) stretch(after, upTo history.Position, fn func(*bbolt.Tx, stretch) 
 // fillPage reads the stretch until the page is full.
 func (l *Log) fillPage(ctx context.Context, tx *bbolt.Tx, s stretch, sel *history.Selection, p *pager) error {
 	if !sel.Everything() {
-		if g, ok := l.gather(tx, s, sel); ok {
-			return p.takeGathered(ctx, tx.Bucket([]byte(entriesBucket)), g)
+		g, ok, err := l.gather(tx, s, sel)
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			return p.takeGathered(ctx, newFinder(tx), g)
 		}
 	}
 	return eachRecord(ctx, tx, s, func(v *view) error {
@@ -152,35 +140,6 @@ func (l *Log) fillPage(ctx context.Context, tx *bbolt.Tx, s stretch, sel *histor
 		}
 		return nil
 	})
-}
-
-// errEnough ends a walk.
-var errEnough = errors.New("enough")
-
-// eachRecord calls fn with the records of the stretch in order until it returns errEnough.
-func eachRecord(ctx context.Context, tx *bbolt.Tx, s stretch, fn func(*view) error) error {
-	cursor := tx.Bucket([]byte(entriesBucket)).Cursor()
-	k, raw := cursor.Seek(positionKey(s.from))
-	for want := s.from; want <= s.to; want++ {
-		if k == nil || keyPosition(k) != want {
-			return damaged(want, recordError("it is missing"))
-		}
-		v, err := decodeRecord(want, raw)
-		if err != nil {
-			return damaged(want, err)
-		}
-		switch err := fn(&v); {
-		case errors.Is(err, errEnough):
-			return nil
-		case err != nil:
-			return err
-		}
-		if want%256 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		k, raw = cursor.Next()
-	}
-	return nil
 }
 
 // pager fills a page.
@@ -208,12 +167,12 @@ func (p *pager) take(v *view) bool {
 }
 
 // takeGathered takes the records at positions that an index gave.
-func (p *pager) takeGathered(ctx context.Context, entries *bbolt.Bucket, g gathered) error {
+func (p *pager) takeGathered(ctx context.Context, records finder, g gathered) error {
 	for i, pos := range g.positions {
 		if i%256 == 255 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		v, err := record(entries, pos)
+		v, err := records.record(pos)
 		if err != nil {
 			return err
 		}

@@ -47,7 +47,9 @@ func FuzzTopicKey(f *testing.F) {
 func FuzzRecord(f *testing.F) {
 	normal := func(s string) bool { return len(s)%2 == 0 }
 	for _, r := range []*history.Record{
-		{ID: "a", Topics: []string{"t"}}, {ID: "é", Topics: []string{"", "ab"}, Private: true, Event: []byte("data: x\n\n")},
+		{ID: "a", Topics: []string{"t"}},
+		{ID: "é", Topics: []string{"", "ab"}, Private: true, Event: []byte("data: x\n\n")},
+		{ID: "s", Topics: []string{"/s"}, Private: true, Subscription: true},
 	} {
 		f.Add(appendRecord(nil, 7, 1234, r, normal), true)
 	}
@@ -147,9 +149,9 @@ func TestGather_pays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := l.stretch(0, 0, func(tx *bbolt.Tx, s stretch) error {
-				g, ok := l.gather(tx, s, &c.sel)
-				if ok != (c.want >= 0) || ok && len(g.positions) != c.want {
-					t.Errorf("gather() = %d positions, %t, want %d", len(g.positions), ok, c.want)
+				g, ok, err := l.gather(tx, s, &c.sel)
+				if err != nil || ok != (c.want >= 0) || ok && len(g.positions) != c.want {
+					t.Errorf("gather() = %d positions, %t, %v, want %d", len(g.positions), ok, err, c.want)
 				}
 				return nil
 			})

@@ -51,7 +51,7 @@ func (l *Log) importAll(ctx context.Context, next func() (history.Stamped, error
 		}
 		var q *request
 		if err == nil {
-			q, err = l.accept(ctx, &s.Record, s.At)
+			q, err = l.accept(ctx, []*history.Record{&s.Record}, s.At)
 		}
 		if err != nil {
 			// What was accepted is stored, whatever ends the import.
@@ -106,7 +106,9 @@ func (l *Log) export(ctx context.Context, fn func(history.Stamped) error) error 
 		}
 		chunk = chunk[:0]
 		err := l.stretch(after, last, func(tx *bbolt.Tx, s stretch) error {
-			after = s.to
+			if after = s.to; s.from > s.to {
+				return nil // all of it was trimmed
+			}
 			room := exportBytes
 			return eachRecord(ctx, tx, s, func(v *view) error {
 				e := v.entry()
@@ -125,9 +127,6 @@ func (l *Log) export(ctx context.Context, fn func(history.Stamped) error) error 
 			if err := fn(s); err != nil {
 				return err
 			}
-		}
-		if after == 0 {
-			return nil // everything was trimmed
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -19,14 +20,6 @@ const (
 	tidyBytes = 1 << 20
 )
 
-// firstByNumber returns the position before which the limit by number lets nothing be.
-func firstByNumber(most int, last history.Position) history.Position {
-	if n := history.Position(most); most > 0 && last >= n {
-		return last - n + 1
-	}
-	return 0
-}
-
 // trimBounds bound what one transaction removes.
 type trimBounds struct {
 	count    int
@@ -34,93 +27,168 @@ type trimBounds struct {
 	incoming int // bytes that the transaction adds
 }
 
-// trim removes the oldest entries that the limits leave no room for.
-func (l *Log) trim(tx *bbolt.Tx, n *change, b trimBounds) error {
-	byNumber := firstByNumber(l.o.MaxEvents, n.last)
-	excess := int64(0)
+// trimming is what a transaction removes.
+type trimming struct {
+	log     *Log
+	tx      *bbolt.Tx
+	n       *standing
+	excess  int64 // bytes that there is no room for
+	tooOld  int64 // what has become the oldest must not be older
+	bounds  trimBounds
+	records *records // stands at the oldest entry
+}
+
+// trim removes what the limits leave no room for: first subscription events beyond their own limit, so that they push nothing out, with
+// about half of the count at most, and then the oldest entries.
+func (l *Log) trim(tx *bbolt.Tx, n *standing, b trimBounds) error {
+	t := trimming{log: l, tx: tx, n: n, bounds: b}
 	if l.o.MaxBytes > 0 {
-		excess = l.committer.used + int64(b.incoming) - l.o.MaxBytes
+		t.excess = l.committer.used + int64(b.incoming) - l.o.MaxBytes
 	}
-	oldest := int64(0)
 	if l.o.MaxAge > 0 {
-		oldest = time.Now().Add(-l.o.MaxAge).UnixMilli()
+		t.tooOld = time.Now().Add(-l.o.MaxAge).UnixMilli()
 	}
-	over := func() bool {
-		return n.first < byNumber || excess > 0 && n.count > 1 || n.oldest < oldest
-	}
-	if n.count == 0 || !over() {
-		return nil
-	}
-	cursor := tx.Bucket([]byte(entriesBucket)).Cursor()
-	for n.count > 0 && b.count > 0 && b.bytes > 0 && over() {
-		k, raw := cursor.Seek(positionKey(n.first))
-		v, err := decodeRecord(n.first, raw)
-		if err == nil && keyPosition(k) != n.first {
-			err = recordError("it is missing")
+	if l.tooManySubs(&n.state) {
+		if err := t.trimSubs(b.count - b.count/2); err != nil {
+			return err
 		}
-		if err != nil {
-			return damaged(n.first, err)
+	}
+	return t.trimOldest()
+}
+
+// trimSubs removes the oldest subscription events, wherever they are, but no more than so many.
+func (t *trimming) trimSubs(most int) error {
+	n := t.n
+	first := n.first
+	for p := first; t.log.tooManySubs(&n.state) && most > 0 && t.bounds.bytes > 0; most-- {
+		w := newWalker(t.tx, subsBucket)
+		if err := w.seek(positionKey(p)); err != nil {
+			return err
 		}
-		cost, err := l.remove(tx, &v)
+		if w.key == nil {
+			return fmt.Errorf("%w: %s: %d subscription events are missing", history.ErrCorrupt, fileName, n.subs)
+		}
+		v, err := decodeIn(subsBucket, w.key, w.value)
 		if err != nil {
 			return err
 		}
-		excess -= cost
-		b.count--
-		b.bytes -= int(cost)
-		n.bytes -= cost
-		n.count--
-		n.first++
-		if err := n.look(cursor); err != nil {
+		if err := t.remove(&v); err != nil {
+			return err
+		}
+		n.subsGone = v.position
+		p = v.position + 1
+		if v.position == n.first {
+			n.first = p // or later, until it was looked for
+		}
+	}
+	if n.first == first {
+		return nil
+	}
+	return t.look()
+}
+
+// trimOldest removes the oldest entries.
+func (t *trimming) trimOldest() error {
+	for n := t.n; n.count() > 0 && t.bounds.count > 0 && t.bounds.bytes > 0 && t.over(); {
+		v, err := t.oldest()
+		if err == nil && v.position != n.first {
+			err = damaged(n.first, recordError("it is missing"))
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.remove(&v); err != nil {
+			return err
+		}
+		n.gone = v.position
+		if err := t.look(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// look reads the time of the entry that has become the oldest.
-func (n *change) look(cursor *bbolt.Cursor) error {
-	if n.count == 0 {
-		return nil
-	}
-	k, raw := cursor.Seek(positionKey(n.first))
-	v, err := decodeRecord(n.first, raw)
-	if err == nil && keyPosition(k) != n.first {
-		err = recordError("it is missing")
+// over tells whether the limits leave no room for the oldest entry.
+func (t *trimming) over() bool {
+	return t.log.tooManyUpdates(&t.n.state) || t.excess > 0 && t.n.count() > 1 || t.n.oldest < t.tooOld
+}
+
+// oldest returns the oldest entry, if that is at n.first or after it.
+func (t *trimming) oldest() (v view, err error) {
+	if t.records == nil {
+		t.records, err = recordsFrom(t.tx, t.n.first)
+	} else {
+		err = t.records.seek(t.n.first)
 	}
 	if err != nil {
-		return damaged(n.first, err)
+		return view{}, err
 	}
-	n.oldest = v.millis
+	v, ok, err := t.records.view()
+	if err == nil && !ok {
+		err = damaged(t.n.first, recordError("it is missing"))
+	}
+	return v, err
+}
+
+// look finds out what has become the oldest entry.
+func (t *trimming) look() error {
+	if t.n.count() == 0 {
+		t.n.first = t.n.last + 1
+		return nil
+	}
+	v, err := t.oldest()
+	if err != nil {
+		return err
+	}
+	t.n.first, t.n.oldest = v.position, v.millis
 	return nil
 }
 
-// remove removes an entry and its index keys, and returns what they took.
-func (l *Log) remove(tx *bbolt.Tx, v *view) (int64, error) {
+// remove removes an entry and its index keys.
+func (t *trimming) remove(v *view) error {
+	key := &t.log.key
 	cost := int64(8 + v.size)
-	id := l.key.idKey(string(v.id), v.position)
+	id := key.idKey(string(v.id), v.position)
 	cost += int64(len(id))
-	if err := tx.Bucket([]byte(idsBucket)).Delete(id); err != nil {
-		return 0, err
+	if err := t.tx.Bucket([]byte(idsBucket)).Delete(id); err != nil {
+		return err
 	}
-	topics := tx.Bucket([]byte(topicsBucket))
-	err := v.eachTopic(func(t []byte, normal bool) error {
-		k := l.key.topicKey(string(t), normal, v.position)
+	topics := t.tx.Bucket([]byte(topicsBucket))
+	err := v.eachTopic(func(topic []byte, normal bool) error {
+		k := key.topicKey(string(topic), normal, v.position)
 		cost += int64(len(k))
 		return topics.Delete(k)
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return cost, tx.Bucket([]byte(entriesBucket)).Delete(positionKey(v.position))
+	bucket := entriesBucket
+	if v.subscription {
+		bucket = subsBucket
+		t.n.subs--
+	} else {
+		t.n.updates--
+	}
+	t.n.bytes -= cost
+	t.excess -= cost
+	t.bounds.count--
+	t.bounds.bytes -= int(cost)
+	return t.tx.Bucket([]byte(bucket)).Delete(positionKey(v.position))
 }
 
-// excess tells whether the limits leave no room for the oldest entry. Only the committer calls it.
+func (l *Log) tooManySubs(s *state) bool {
+	return l.o.MaxSubscriptionEvents > 0 && s.subs > int64(l.o.MaxSubscriptionEvents)
+}
+
+func (l *Log) tooManyUpdates(s *state) bool {
+	return l.o.MaxEvents > 0 && s.updates > int64(l.o.MaxEvents)
+}
+
+// excess tells whether the limits leave no room for an entry. Only the committer calls it.
 func (l *Log) excess() bool {
 	c := &l.committer
-	return c.state.count > 0 && (c.first < firstByNumber(l.o.MaxEvents, c.state.last) ||
-		l.o.MaxBytes > 0 && c.used > l.o.MaxBytes && c.state.count > 1 ||
-		l.o.MaxAge > 0 && c.oldest < time.Now().Add(-l.o.MaxAge).UnixMilli())
+	return l.tooManySubs(&c.state) || l.tooManyUpdates(&c.state) || l.o.MaxBytes > 0 && c.used > l.o.MaxBytes && c.count() > 1 ||
+		l.o.MaxAge > 0 && c.count() > 0 && c.oldest < time.Now().Add(-l.o.MaxAge).UnixMilli()
 }
 
 // tidy removes some of what the limits leave no room for, and asks for more of that when there is more: what has queued meanwhile comes
@@ -140,7 +208,7 @@ func (l *Log) tidy() {
 
 // trimOnce removes at most what one transaction may.
 func (l *Log) trimOnce() error {
-	next := l.beginChange()
+	next := l.committer.standing
 	err := l.update(func(tx *bbolt.Tx) error {
 		if err := l.trim(tx, &next, trimBounds{count: tidyCount, bytes: tidyBytes}); err != nil {
 			return err

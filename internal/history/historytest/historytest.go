@@ -37,6 +37,8 @@ type Options struct {
 	// VirtualTime says that the implementation works in a synctest bubble: that it talks to nothing
 	// outside the process but files. The limit by age is only tested then.
 	VirtualTime bool
+	// Block is by how many the implementation may exceed the limits by number while there are subscription events; 0 means by none.
+	Block int
 	// Many is the number of entries of the test that looks ids up in a long log; 0 means 60,000.
 	Many int
 }
@@ -44,12 +46,13 @@ type Options struct {
 // Limits are what a test asks of the log it opens. Zero values mean the
 // implementation's defaults, which must be generous.
 type Limits struct {
-	MaxEvents       int
-	MaxBytes        int64
-	MaxAge          time.Duration
-	TailBufferBytes int64
-	TailLagBytes    int64
-	AppendPatience  time.Duration
+	MaxEvents             int
+	MaxSubscriptionEvents int
+	MaxBytes              int64
+	MaxAge                time.Duration
+	TailBufferBytes       int64
+	TailLagBytes          int64
+	AppendPatience        time.Duration
 }
 
 // Store is a new, empty log.
@@ -75,6 +78,8 @@ func Run(t *testing.T, o Options, open func(t *testing.T, l Limits) Store) {
 		{"replay", s.testReplay},
 		{"tail", s.testTail},
 		{"retention", s.testRetention},
+		{"together", s.testTogether},
+		{"subscription events", s.testSubscriptionEvents},
 		{"pressure", s.testPressure},
 		{"concurrency", s.testConcurrency},
 		{"lifecycle", s.testLifecycle},
@@ -143,14 +148,17 @@ func sized(n, bytes int) *history.Record {
 	return r
 }
 
-// append appends r, which must succeed, and remembers it.
-func (f *fixture) append(r *history.Record) history.Position {
+// append appends records, which must succeed, and remembers them.
+func (f *fixture) append(records ...*history.Record) history.Position {
 	f.t.Helper()
-	p, err := f.log.Append(f.context(), r)
+	p, err := f.log.Append(f.context(), records...)
 	if err != nil {
-		f.t.Fatalf("Append(%s) = %v", r.ID, err)
+		f.t.Fatalf("Append(%d records) = %v", len(records), err)
 	}
-	f.want = append(f.want, history.Entry{Position: p, Record: *r})
+	first := p + 1 - history.Position(len(records))
+	for i, r := range records {
+		f.want = append(f.want, history.Entry{Position: first + history.Position(i), Record: *r})
+	}
 	return p
 }
 
@@ -253,7 +261,7 @@ func diffEntries(t *testing.T, what string, want, got []history.Entry) {
 	t.Helper()
 	for i := range min(len(want), len(got)) {
 		w, g := &want[i], &got[i]
-		if w.Position != g.Position || w.ID != g.ID || w.Private != g.Private ||
+		if w.Position != g.Position || w.ID != g.ID || w.Private != g.Private || w.Subscription != g.Subscription ||
 			!slices.Equal(w.Topics, g.Topics) || !bytes.Equal(w.Event, g.Event) {
 			t.Fatalf("%s: entry %d of %d differs (-want +got):\n%s", what, i, len(want), cmp.Diff(*w, *g))
 		}

@@ -19,8 +19,8 @@ func (l *Log) Stats(ctx context.Context) (history.Stats, error) {
 	defer l.mu.Unlock()
 	l.trim()
 	s := history.Stats{Driver: "memory", Epoch: l.epoch, Bytes: l.ring.bytes, First: l.first(), Last: l.last}
+	s.Events, s.SubscriptionEvents = int64(l.ring.updates()), int64(l.ring.subscriptionEvents())
 	if n := l.ring.len(); n > 0 {
-		s.Events = int64(n)
 		s.LastID = l.ring.at(n - 1).ID
 		s.FirstAt, s.LastAt = l.ring.at(0).stored, l.ring.at(n-1).stored
 	}

@@ -17,12 +17,16 @@ import (
 const (
 	DefaultMaxEvents = 100_000
 	DefaultMaxBytes  = 128 << 20
+	// DefaultMaxSubscriptionEvents bounds those to a tenth of the updates.
+	DefaultMaxSubscriptionEvents = 10_000
 )
 
 // Options configure a Log.
 type Options struct {
-	// MaxEvents bounds the number of entries; 0 means DefaultMaxEvents, negative no limit.
+	// MaxEvents bounds the number of updates; 0 means DefaultMaxEvents, negative no limit.
 	MaxEvents int
+	// MaxSubscriptionEvents bounds the number of subscription events; 0 means DefaultMaxSubscriptionEvents, negative no limit.
+	MaxSubscriptionEvents int
 	// MaxBytes bounds the entries by their Size; 0 means DefaultMaxBytes, negative no limit.
 	MaxBytes int64
 	// MaxAge bounds the age of entries; 0 means no limit.
@@ -46,6 +50,9 @@ func (o Options) withDefaults() Options {
 	if o.MaxEvents == 0 {
 		o.MaxEvents = DefaultMaxEvents
 	}
+	if o.MaxSubscriptionEvents == 0 {
+		o.MaxSubscriptionEvents = DefaultMaxSubscriptionEvents
+	}
 	if o.MaxBytes == 0 {
 		o.MaxBytes = DefaultMaxBytes
 	}
@@ -63,6 +70,7 @@ type Log struct {
 	mu        sync.Mutex
 	ring      ring
 	last      history.Position
+	passed    history.Position // the newest that the limits for all entries have taken; 0 at first
 	importing bool
 }
 
@@ -82,21 +90,28 @@ func Open(o Options) (*Log, error) {
 }
 
 // Append implements history.Log.
-func (l *Log) Append(ctx context.Context, r *history.Record) (history.Position, error) {
+func (l *Log) Append(ctx context.Context, records ...*history.Record) (history.Position, error) {
 	if err := l.calls.Begin(ctx); err != nil {
 		return 0, fmt.Errorf("append to memory: %w", err)
 	}
 	defer l.calls.Done()
-	p, err := l.append(ctx, r, time.Time{})
+	p, err := l.append(ctx, time.Time{}, records...)
 	if err != nil {
 		return 0, fmt.Errorf("append to memory: %w", err)
 	}
 	return p, nil
 }
 
-// append appends r as of some time in the past; the zero time is the present.
-func (l *Log) append(ctx context.Context, r *history.Record, at time.Time) (history.Position, error) {
-	if err := l.feed.Admit(ctx, int64(r.Size())); err != nil {
+// append appends records as of some time in the past; the zero time is the present.
+func (l *Log) append(ctx context.Context, at time.Time, records ...*history.Record) (history.Position, error) {
+	if err := history.CheckAppend(records); err != nil {
+		return 0, err
+	}
+	size := 0
+	for _, r := range records {
+		size += r.Size()
+	}
+	if err := l.feed.Admit(ctx, int64(size)); err != nil {
 		return 0, err
 	}
 	l.mu.Lock()
@@ -107,27 +122,35 @@ func (l *Log) append(ctx context.Context, r *history.Record, at time.Time) (hist
 	if n := l.ring.len(); n > 0 && at.Before(l.ring.at(n-1).stored) {
 		at = l.ring.at(n - 1).stored
 	}
-	l.last++
-	e := history.Entry{Position: l.last, Record: *r}
-	l.ring.push(e, at)
+	entries := make([]history.Entry, len(records))
+	for i, r := range records {
+		l.last++
+		entries[i] = history.Entry{Position: l.last, Record: *r}
+		l.ring.push(entries[i], at)
+	}
 	l.trim()
-	l.feed.Publish([]history.Entry{e})
-	return e.Position, nil
+	l.feed.Publish(entries)
+	return l.last, nil
 }
 
 // trim enforces the limits. The caller holds the lock.
 func (l *Log) trim() {
+	for l.o.MaxSubscriptionEvents > 0 && l.ring.subscriptionEvents() > l.o.MaxSubscriptionEvents {
+		l.ring.hollowOldest()
+	}
 	var oldest time.Time
 	if l.o.MaxAge > 0 {
 		oldest = time.Now().Add(-l.o.MaxAge)
 	}
-	for n := l.ring.len(); n > 0; n = l.ring.len() {
-		tooMany := l.o.MaxEvents > 0 && n > l.o.MaxEvents
-		tooBig := l.o.MaxBytes > 0 && n > 1 && l.ring.bytes > l.o.MaxBytes
-		tooOld := l.o.MaxAge > 0 && l.ring.at(0).stored.Before(oldest)
+	for l.ring.len() > 0 {
+		first := l.ring.at(0)
+		tooMany := l.o.MaxEvents > 0 && l.ring.updates() > l.o.MaxEvents
+		tooBig := l.o.MaxBytes > 0 && l.ring.len() > 1 && l.ring.bytes > l.o.MaxBytes
+		tooOld := l.o.MaxAge > 0 && first.stored.Before(oldest)
 		if !tooMany && !tooBig && !tooOld {
 			return
 		}
+		l.passed = first.Position
 		l.ring.pop()
 	}
 }
@@ -150,10 +173,8 @@ func (l *Log) Tail(ctx context.Context, after history.Position, fn func([]histor
 	return nil
 }
 
-// first returns the position of the oldest entry. The caller holds the lock.
-func (l *Log) first() history.Position {
-	return l.last + 1 - history.Position(l.ring.len())
-}
+// first returns the position at which the log begins. The caller holds the lock.
+func (l *Log) first() history.Position { return l.passed + 1 }
 
 // Seek implements history.Log.
 func (l *Log) Seek(ctx context.Context, id string) (history.Position, error) {
@@ -236,8 +257,14 @@ func (l *Log) chunk(dst []history.Entry, after, upTo history.Position) ([]histor
 	if after != 0 && after+1 < first {
 		return dst, upTo, history.ErrPositionGone
 	}
-	for p := max(after+1, first); p <= upTo && len(dst) < most; p++ {
-		dst = append(dst, l.ring.at(int(p-first)).Entry)
+	for i := l.ring.from(max(after+1, first)); i < l.ring.len() && len(dst) < most; i++ {
+		it := l.ring.at(i)
+		if it.Position > upTo {
+			break
+		}
+		if it.ID != "" {
+			dst = append(dst, it.Entry)
+		}
 	}
 	return dst, upTo, nil
 }

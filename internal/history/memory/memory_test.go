@@ -11,7 +11,7 @@ func TestContract(t *testing.T) {
 	historytest.Run(t, historytest.Options{VirtualTime: true}, func(t *testing.T, l historytest.Limits) historytest.Store {
 		t.Helper()
 		log, err := memory.Open(memory.Options{
-			MaxEvents: l.MaxEvents, MaxBytes: l.MaxBytes, MaxAge: l.MaxAge,
+			MaxEvents: l.MaxEvents, MaxSubscriptionEvents: l.MaxSubscriptionEvents, MaxBytes: l.MaxBytes, MaxAge: l.MaxAge,
 			TailLagBytes: l.TailLagBytes, AppendPatience: l.AppendPatience,
 		})
 		if err != nil {

@@ -25,10 +25,10 @@ func (l *Log) Verify(ctx context.Context) (history.Verification, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.trim()
-	if err := l.ring.check(l.first()); err != nil {
+	if err := l.ring.check(l.passed); err != nil {
 		return history.Verification{}, fmt.Errorf("verify memory: %w: %w", history.ErrCorrupt, err)
 	}
-	return history.Verification{Events: int64(l.ring.len()), Bytes: l.ring.bytes, Indexes: 1}, nil
+	return history.Verification{Events: int64(l.ring.updates() + l.ring.subscriptionEvents()), Bytes: l.ring.bytes, Indexes: 1}, nil
 }
 
 // Compact implements history.Compacter. The limits hold at all times, so little is left to do.
@@ -70,7 +70,7 @@ func (l *Log) Import(ctx context.Context, next func() (history.Stamped, error)) 
 		case err != nil:
 			return fmt.Errorf("import into memory: %w", err)
 		}
-		if _, err := l.append(ctx, &s.Record, s.At); err != nil {
+		if _, err := l.append(ctx, s.At, &s.Record); err != nil {
 			return fmt.Errorf("import into memory: %w", err)
 		}
 	}
@@ -94,37 +94,43 @@ func (l *Log) export(ctx context.Context, fn func(history.Stamped) error) error 
 	next, last := l.first(), l.last
 	l.mu.Unlock()
 	var chunk []history.Stamped
-	for next <= last {
+	for {
 		if err := l.calls.MayGoOn(ctx); err != nil {
 			return err
 		}
 		var err error
-		if chunk, err = l.stamped(chunk[:0], next, last); err != nil {
+		if chunk, next, err = l.stamped(chunk[:0], next, last); err != nil {
 			return err
+		}
+		if len(chunk) == 0 {
+			return nil
 		}
 		for _, s := range chunk {
 			if err := fn(s); err != nil {
 				return err
 			}
-			next++
 		}
 	}
-	return nil
 }
 
-// stamped appends some of the entries from next to last to dst.
-func (l *Log) stamped(dst []history.Stamped, next, last history.Position) ([]history.Stamped, error) {
+// stamped appends some of the entries from next to last to dst, none if there are no more, and returns where to go on.
+func (l *Log) stamped(dst []history.Stamped, next, last history.Position) ([]history.Stamped, history.Position, error) {
 	const most = 256
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.trim()
-	first := l.first()
-	if next < first {
-		return dst, history.ErrPositionGone
+	if next < l.first() && next <= last {
+		return dst, next, history.ErrPositionGone
 	}
-	for p := next; p <= last && len(dst) < most; p++ {
-		it := l.ring.at(int(p - first))
-		dst = append(dst, history.Stamped{Record: it.Record, At: it.stored})
+	for i := l.ring.from(next); i < l.ring.len() && len(dst) < most; i++ {
+		it := l.ring.at(i)
+		if it.Position > last {
+			break
+		}
+		if it.ID != "" {
+			dst = append(dst, history.Stamped{Record: it.Record, At: it.stored})
+		}
+		next = it.Position + 1
 	}
-	return dst, nil
+	return dst, next, nil
 }

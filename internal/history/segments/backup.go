@@ -34,8 +34,13 @@ func (l *Log) Backup(ctx context.Context, create history.CreateFile) error {
 func (l *Log) backup(ctx context.Context, create history.CreateFile) error {
 	var store storeID
 	_, _ = rand.Read(store[:]) // never fails: crypto/rand aborts the program instead
-	for _, x := range slices.Backward(l.extents()) {
-		if !l.hold(x.segment) {
+	l.mu.RLock()
+	list := l.extentsNow()
+	newest := len(list) - 1
+	list[newest].segment.readers.Add(1) // now: a hollow one, which may hold more by the time, is never the last of a store
+	l.mu.RUnlock()
+	for i, x := range slices.Backward(list) {
+		if i != newest && !l.hold(&x) {
 			return nil // trimmed, and with it all older ones
 		}
 		err := l.copySegment(ctx, x, store, create)
@@ -58,6 +63,11 @@ type extent struct {
 func (l *Log) extents() []extent {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
+	return l.extentsNow()
+}
+
+// extentsNow is extents for a caller who holds the lock.
+func (l *Log) extentsNow() []extent {
 	list := make([]extent, len(l.segments))
 	for i, s := range l.segments {
 		list[i] = extent{segment: s, count: s.count, size: s.size}
@@ -65,14 +75,20 @@ func (l *Log) extents() []extent {
 	return list
 }
 
-// hold keeps a segment's file open and there until release, or returns false when it is no longer part of the log.
-func (l *Log) hold(s *segment) bool {
+// hold keeps a segment's file open and there until release, or returns false when it is no longer part of the log. Where a hollow segment
+// has taken its place, the extent is all of that from now on.
+func (l *Log) hold(x *extent) bool {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	if s.trimmed.Load() {
-		return false
+	if x.segment.trimmed.Load() {
+		i, ok := l.number(x.segment.base)
+		if !ok {
+			return false
+		}
+		s := l.segments[i]
+		*x = extent{segment: s, count: s.count, size: s.size}
 	}
-	s.readers.Add(1) // under the lock, so that reap sees it
+	x.segment.readers.Add(1) // under the lock, so that reap sees it
 	return true
 }
 
@@ -93,7 +109,7 @@ func (l *Log) copySegment(ctx context.Context, x extent, store storeID, create h
 			err = closed
 		}
 	}()
-	h := header{base: x.segment.base, created: time.Now(), store: store}
+	h := header{base: x.segment.base, created: time.Now(), store: store, before: x.segment.header.before}
 	_, _ = rand.Read(h.salt[:])
 	head, seed := h.encode()
 	if _, err := w.Write(head); err != nil {

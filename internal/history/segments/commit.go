@@ -44,7 +44,7 @@ func (l *Log) commitQueued() bool {
 	runtime.Gosched()
 	c := &l.committer
 	maxBytes := int(min(commitBytes, l.o.SegmentBytes))
-	batch, bytes, rotate := l.queue.take(c.batch[:0], maxBytes, l.o.segmentEvents())
+	batch, bytes, rotate := l.queue.take(c.batch[:0], maxBytes, l.o.segmentUpdates())
 	c.batch = batch
 	if rotate {
 		l.rotateIdle()
@@ -58,7 +58,7 @@ func (l *Log) commitQueued() bool {
 		var size int64
 		for _, q := range batch {
 			q.err = err
-			size += int64(q.record.Size())
+			size += recordsSize(q.records)
 		}
 		l.feed.Release(size)
 	}
@@ -90,17 +90,23 @@ func (l *Log) commit(batch []*request, bytes int) error {
 	if err := l.write(s); err != nil {
 		return err
 	}
-	l.publish(s, batch)
+	l.publish(s)
 	return nil
 }
 
 // overfull tells whether the batch is too much for the segment, or for the memory that its index takes while it grows.
 func (l *Log) overfull(s *segment, batch []*request, bytes int) bool {
-	posts := len(s.growing.posts)
+	posts, records, updates := len(s.growing.posts), s.count, s.count-s.events
 	for _, q := range batch {
-		posts += len(q.record.Topics)
+		records += len(q.records)
+		for _, r := range q.records {
+			posts += len(r.Topics)
+			if !r.Subscription {
+				updates++
+			}
+		}
 	}
-	return s.size+int64(bytes) > l.o.SegmentBytes || s.count+len(batch) > l.o.segmentEvents() || posts > maxSegmentPosts
+	return s.size+int64(bytes) > l.o.SegmentBytes || records > l.o.segmentRecords() || updates > l.o.segmentUpdates() || posts > maxSegmentPosts
 }
 
 // encode fills the committer's buffers with the batch.
@@ -109,12 +115,16 @@ func (l *Log) encode(s *segment, batch []*request) {
 	now := time.Now().UnixMilli()
 	c.buf, c.entries, c.stamps = c.buf[:0], c.entries[:0], c.stamps[:0]
 	next := s.last() + 1
-	for i, q := range batch {
-		q.position = next + history.Position(i)
+	for _, q := range batch {
 		c.millis = max(c.millis, q.stamped(now))
-		c.buf = appendRecord(c.buf, s.seed, stamp{position: q.position, millis: c.millis, first: i == 0}, q.record)
-		c.entries = append(c.entries, history.Entry{Position: q.position, Record: *q.record})
-		c.stamps = append(c.stamps, c.millis)
+		for i, r := range q.records {
+			at := stamp{position: next, millis: c.millis, first: len(c.entries) == 0, more: i < len(q.records)-1}
+			c.buf = appendRecord(c.buf, s.seed, at, r)
+			c.entries = append(c.entries, history.Entry{Position: next, Record: *r})
+			c.stamps = append(c.stamps, c.millis)
+			q.position = next
+			next++
+		}
 	}
 }
 
@@ -140,20 +150,21 @@ func (l *Log) write(s *segment) error {
 	return l.health.Fail(err)
 }
 
-// publish makes the committed batch visible.
-func (l *Log) publish(s *segment, batch []*request) {
+// publish makes what was committed visible.
+func (l *Log) publish(s *segment) {
 	c := &l.committer
 	l.mu.Lock()
 	before, b := s.size, c.buf
-	for i, q := range batch {
-		rest := b[fixedSize:q.size]
-		n := len(q.record.ID)
-		s.add(l.hash(s.key, rest[:n]), c.stamps[i], q.size, len(q.record.Topics), rest[n:])
-		b = b[q.size:]
+	for i := range c.entries {
+		r := &c.entries[i].Record
+		size, n := encodedSize(r), len(r.ID)
+		rest := b[fixedSize:size]
+		s.add(kindOf(r), l.hash(s.key, rest[:n]), c.stamps[i], size, len(r.Topics), rest[n:])
+		b = b[size:]
 	}
 	l.bytes += s.size - before
 	l.last = s.last()
-	l.lastID = batch[len(batch)-1].record.ID
+	l.lastID = c.entries[len(c.entries)-1].ID
 	dropped := l.trim()
 	l.mu.Unlock()
 	l.feed.Publish(c.entries)
@@ -182,7 +193,7 @@ func (l *Log) rotate() error {
 		}
 		l.committer.cut = false
 	}
-	s, err := l.createSegment(l.committer.segment.last() + 1)
+	s, err := l.createSegment(l.committer.segment.last()+1, l.committer.segment.events)
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/history/durable"
 )
 
-// createSegment makes an empty segment whose name and header are durable. A failure that leaves
+// createSegment makes an empty segment whose name and header are durable, behind one with so many subscription events. A failure that leaves
 // the folder as it was can be tried again; any other makes the log read-only.
-func (l *Log) createSegment(base history.Position) (*segment, error) {
+func (l *Log) createSegment(base history.Position, before int) (*segment, error) {
 	name := segmentName(base)
 	temp := name + tempSuffix
-	h := header{base: base, created: time.Now(), store: l.store}
+	h := header{base: base, created: time.Now(), store: l.store, before: uint32(before)}
 	_, _ = rand.Read(h.salt[:]) // never fails: crypto/rand aborts the program instead
 	seed, err := l.writeHeader(temp, &h)
 	if err == nil {

@@ -25,9 +25,11 @@ const (
 
 // Flags of a record.
 const (
-	flagPrivate byte = 1 << iota
-	flagCommit       // first record of a commit
-	knownFlags  = flagPrivate | flagCommit
+	flagPrivate      byte = 1 << iota
+	flagCommit            // first record of a commit
+	flagSubscription      // a subscription event
+	flagMore              // the next record belongs to the same Append
+	knownFlags       = flagPrivate | flagCommit | flagSubscription | flagMore
 )
 
 // recordError says why bytes are no record of their segment.
@@ -50,6 +52,7 @@ type header struct {
 	created time.Time
 	store   storeID
 	salt    [12]byte
+	before  uint32 // subscription events in the segment before, which may have no index
 }
 
 // encode returns the header's bytes and their checksum, from which those of the records continue.
@@ -58,7 +61,7 @@ func (h *header) encode() ([]byte, uint32) {
 	b = append(b, magic...)
 	b = binary.LittleEndian.AppendUint16(b, formatVersion)
 	b = binary.LittleEndian.AppendUint16(b, headerSize)
-	b = binary.LittleEndian.AppendUint32(b, 0)
+	b = binary.LittleEndian.AppendUint32(b, h.before)
 	b = binary.LittleEndian.AppendUint64(b, uint64(h.base))
 	b = binary.LittleEndian.AppendUint64(b, uint64(h.created.UnixMilli()))
 	b = append(b, h.store[:]...)
@@ -82,6 +85,7 @@ func decodeHeader(b []byte) (h header, sum uint32, err error) {
 	if sum != binary.LittleEndian.Uint32(b[headerSize-4:]) {
 		return header{}, 0, fmt.Errorf("%w: segment header has a wrong checksum", history.ErrCorrupt)
 	}
+	h.before = binary.LittleEndian.Uint32(b[12:])
 	h.base = history.Position(binary.LittleEndian.Uint64(b[16:]))
 	h.created = time.UnixMilli(int64(binary.LittleEndian.Uint64(b[24:])))
 	copy(h.store[:], b[32:])
@@ -103,6 +107,7 @@ type stamp struct {
 	position history.Position
 	millis   int64 // time of the append
 	first    bool  // of its commit
+	more     bool  // the next record belongs to the same Append
 }
 
 // appendRecord appends r's record. seed is the checksum of the segment's header. The
@@ -115,6 +120,12 @@ func appendRecord(dst []byte, seed uint32, s stamp, r *history.Record) []byte {
 	}
 	if s.first {
 		flags |= flagCommit
+	}
+	if r.Subscription {
+		flags |= flagSubscription
+	}
+	if s.more {
+		flags |= flagMore
 	}
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(encodedSize(r)-prefixSize))
 	dst = append(dst, 0, 0, 0, 0, recordVersion, flags)
@@ -141,11 +152,40 @@ func recordSum(seed uint32, b []byte) uint32 {
 type view struct {
 	stamp
 
-	private bool
-	topics  int
-	id      []byte
-	rest    []byte // topics and event
-	size    int    // of the whole record
+	private      bool
+	subscription bool
+	topics       int
+	id           []byte
+	rest         []byte // topics and event
+	size         int    // of the whole record
+}
+
+// kind tells what a record is.
+func (v *view) kind() kind {
+	switch {
+	case !v.subscription:
+		return update
+	case len(v.id) > 0:
+		return event
+	}
+	return hollow
+}
+
+// kind is what a record is.
+type kind uint8
+
+const (
+	update kind = iota
+	event       // a subscription event
+	hollow      // what is left of a subscription event that has gone
+)
+
+// kindOf tells what a record is that is appended.
+func kindOf(r *history.Record) kind {
+	if r.Subscription {
+		return event
+	}
+	return update
 }
 
 // recordSize returns the size of the record at the start of b by its length field alone, or an
@@ -191,12 +231,14 @@ func decodeRecord(b []byte, seed uint32) (view, error) {
 			position: history.Position(binary.LittleEndian.Uint64(b[16:])),
 			millis:   int64(binary.LittleEndian.Uint64(b[24:])),
 			first:    b[9]&flagCommit != 0,
+			more:     b[9]&flagMore != 0,
 		},
-		private: b[9]&flagPrivate != 0,
-		topics:  int(binary.LittleEndian.Uint16(b[10:])),
-		id:      b[fixedSize : fixedSize+idLen : n], // the capacity takes in the rest
-		rest:    b[fixedSize+idLen:],
-		size:    n,
+		private:      b[9]&flagPrivate != 0,
+		subscription: b[9]&flagSubscription != 0,
+		topics:       int(binary.LittleEndian.Uint16(b[10:])),
+		id:           b[fixedSize : fixedSize+idLen : n], // the capacity takes in the rest
+		rest:         b[fixedSize+idLen:],
+		size:         n,
 	}
 	return v, v.checkTopics()
 }
@@ -227,7 +269,7 @@ func (v *view) entry() history.Entry {
 		_, rest = cutTopic(rest)
 	}
 	texts += len(v.rest) - len(rest)
-	e := history.Entry{Position: v.position, Record: history.Record{Private: v.private}}
+	e := history.Entry{Position: v.position, Record: history.Record{Private: v.private, Subscription: v.subscription}}
 	all := string(v.id[:texts:texts]) // the topics lie behind the id
 	e.ID, all = all[:len(v.id)], all[len(v.id):]
 	e.Topics = make([]string, v.topics)

@@ -22,6 +22,9 @@ const (
 		"6964" + "01000000" + "61" + "02000000" + "c3a9" + "646174613a20780a0a"
 )
 
+// goldenHollow is a hollow record, in the middle of several that were appended together.
+const goldenHollow = "18000000" + "38f0fc97" + "01" + "0c" + "0000" + "00000000" + "0900000000000000" + "e703000000000000"
+
 func goldenValues() (header, stamp, history.Record) {
 	h := header{base: 7, created: time.UnixMilli(123456789)}
 	for i := range h.store {
@@ -42,6 +45,15 @@ func TestFormat_isFrozen(t *testing.T) {
 	}
 	if got := hex.EncodeToString(appendRecord(nil, seed, s, &r)); got != goldenRecord {
 		t.Errorf("record is\n%s, want\n%s", got, goldenRecord)
+	}
+	s.first, s.more = false, true
+	if got := hex.EncodeToString(appendRecord(nil, seed, s, &history.Record{Subscription: true})); got != goldenHollow {
+		t.Errorf("hollow record is\n%s, want\n%s", got, goldenHollow)
+	}
+	h.before = 0x01020304
+	head, seed = h.encode()
+	if got := hex.EncodeToString(head[12:16]); got != "04030201" {
+		t.Errorf("the number of subscription events before is %s", got)
 	}
 	gotHeader, gotSeed, err := decodeHeader(head)
 	if err != nil || gotHeader != h || gotSeed != seed {
@@ -112,9 +124,10 @@ func FuzzRecord(f *testing.F) {
 	_, s, r := goldenValues()
 	f.Add(appendRecord(nil, 0, s, &r), "id", "topic", "", []byte("data: x\n\n"), true)
 	f.Add([]byte{0x18, 0, 0, 0}, "", "", "a", []byte{}, false)
+	f.Add(appendRecord(nil, 0, s, &history.Record{Subscription: true}), "id", "a", "", []byte{}, true)
 	f.Fuzz(func(t *testing.T, raw []byte, id, topic, alternate string, event []byte, private bool) {
-		in := history.Record{ID: id, Topics: []string{topic, alternate}, Private: private, Event: event}
-		b := appendRecord([]byte("x"), 5, stamp{position: 3, millis: -1}, &in)[1:]
+		in := history.Record{ID: id, Topics: []string{topic, alternate}, Private: private, Subscription: len(id)%2 == 0, Event: event}
+		b := appendRecord([]byte("x"), 5, stamp{position: 3, millis: -1, more: len(topic)%2 == 0}, &in)[1:]
 		v, err := decodeRecord(append(bytes.Clone(b), raw...), 5)
 		if err != nil || v.size != len(b) || v.size != encodedSize(&in) {
 			t.Fatalf("decodeRecord(appendRecord(%+v)) = %+v, %v", in, v, err)

@@ -11,7 +11,7 @@ import (
 // Format of an index file.
 const (
 	indexMagic      = "cbridx\r\n"
-	indexVersion    = 1
+	indexVersion    = 2
 	indexHeaderSize = 128
 	hashSize        = 8
 	numberSize      = 4
@@ -21,6 +21,9 @@ const (
 // indexHeader is the head of an index file, beside what ties it to its segment.
 type indexHeader struct {
 	count          int   // records
+	ids            int   // those of them that have an id
+	events         int   // those of them that are subscription events, gone or not
+	spare          int64 // bytes that hollowing would spare
 	size           int64 // of the segment's file
 	oldest, newest int64 // times of the first and the last record, milliseconds
 	normal, others int   // topics in normal form, and others
@@ -39,7 +42,7 @@ const (
 // section returns where a section begins and ends.
 func (h *indexHeader) section(i int) (from, to int64) {
 	sizes := [sectionCount]int64{
-		idSection:     int64(h.count) * (hashSize + numberSize),
+		idSection:     int64(h.ids) * (hashSize + numberSize),
 		offsetSection: int64(h.count) * numberSize,
 		topicSection:  (int64(h.normal)+int64(h.others)+1)*nameSize + int64(h.text) + int64(h.posts),
 	}
@@ -58,7 +61,9 @@ func (h *indexHeader) fileSize() int64 {
 
 // image makes the index file of a full segment. It depends on the segment's contents alone.
 func (x *growing) image(s *segment) []byte {
-	h := indexHeader{count: s.count, size: s.size, oldest: s.oldest, newest: s.newest, text: len(x.text)}
+	h := indexHeader{
+		count: s.count, ids: s.kept(), events: s.events, spare: s.spare, size: s.size, oldest: s.oldest, newest: s.newest, text: len(x.text),
+	}
 	order := x.sortedNames()
 	for _, n := range order {
 		if x.names[n].normal {
@@ -67,7 +72,7 @@ func (x *growing) image(s *segment) []byte {
 	}
 	h.others = len(order) - h.normal
 	b := make([]byte, indexHeaderSize, indexHeaderSize+s.count*(hashSize+2*numberSize)+len(order)*nameSize+len(x.text)+2*len(x.posts)+nameSize)
-	b = x.appendIDs(b)
+	b = x.appendIDs(b, s)
 	for _, o := range x.offsets {
 		b = binary.LittleEndian.AppendUint32(b, o)
 	}
@@ -98,15 +103,17 @@ func (x *growing) sortedNames() []int {
 	return order
 }
 
-// appendIDs appends the hashes in order, and then the record of each.
-func (x *growing) appendIDs(b []byte) []byte {
+// appendIDs appends the hashes in order, and then the record of each; hollow records have none.
+func (x *growing) appendIDs(b []byte, s *segment) []byte {
 	type pair struct {
 		hash   uint64
 		record uint32
 	}
-	pairs := make([]pair, len(x.hashes))
+	pairs := make([]pair, 0, len(x.hashes))
 	for i, h := range x.hashes {
-		pairs[i] = pair{h, uint32(i)}
+		if at := x.place(i, s.size); at.to-at.from > fixedSize {
+			pairs = append(pairs, pair{h, uint32(i)})
+		}
 	}
 	slices.SortFunc(pairs, func(a, b pair) int {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.record, b.record))
@@ -168,6 +175,8 @@ func (h *indexHeader) encode(b []byte, s *segment) {
 	for i, sum := range h.sums {
 		binary.LittleEndian.PutUint32(b[96+4*i:], sum)
 	}
+	binary.LittleEndian.PutUint32(b[108:], uint32(h.events))
+	binary.LittleEndian.PutUint32(b[112:], uint32(h.spare))
 	binary.LittleEndian.PutUint32(b[indexHeaderSize-4:], crc32.Update(s.seed, castagnoli(), b[:indexHeaderSize-4]))
 }
 
@@ -194,6 +203,7 @@ func decodeIndexHeader(b []byte, size int64, s *segment) (indexHeader, error) {
 	number := func(at int) int { return int(binary.LittleEndian.Uint32(b[at:])) }
 	h = indexHeader{
 		count: number(52), normal: number(80), others: number(84), text: number(88), posts: number(92),
+		events: number(108), spare: int64(number(112)),
 		size:   int64(binary.LittleEndian.Uint64(b[56:])),
 		oldest: int64(binary.LittleEndian.Uint64(b[64:])),
 		newest: int64(binary.LittleEndian.Uint64(b[72:])),
@@ -201,7 +211,11 @@ func decodeIndexHeader(b []byte, size int64, s *segment) (indexHeader, error) {
 	for i := range h.sums {
 		h.sums[i] = binary.LittleEndian.Uint32(b[96+4*i:])
 	}
-	if h.fileSize() != size || h.count == 0 || h.count > maxSegmentEvents {
+	h.ids = h.count
+	if s.hollow {
+		h.ids -= h.events
+	}
+	if h.ids < 0 || h.events > h.count || h.fileSize() != size || h.count == 0 || h.count > maxSegmentRecords {
 		return h, indexError("of another size")
 	}
 	return h, nil

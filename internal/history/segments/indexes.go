@@ -61,7 +61,7 @@ func (l *Log) index(ctx context.Context, s *segment, bad *sealed) (*sealed, erro
 	}
 	l.mu.Lock()
 	s.index, s.growing = x, nil
-	s.oldest, s.newest = x.oldest, x.newest
+	s.oldest, s.newest, s.events, s.spare = x.oldest, x.newest, x.events, x.spare
 	l.mu.Unlock()
 	l.wakeJanitor() // to write it
 	return x, nil
@@ -77,8 +77,8 @@ func (l *Log) indexNow(s *segment) *sealed {
 func (l *Log) makeIndex(ctx context.Context, s *segment) (*sealed, error) {
 	l.mu.RLock()
 	from := &segment{
-		base: s.base, name: s.name, header: s.header, seed: s.seed, key: s.key, file: s.file,
-		count: s.count, size: s.size, oldest: s.oldest, newest: s.newest, growing: s.growing,
+		base: s.base, name: s.name, hollow: s.hollow, header: s.header, seed: s.seed, key: s.key, file: s.file,
+		count: s.count, events: s.events, spare: s.spare, size: s.size, oldest: s.oldest, newest: s.newest, growing: s.growing,
 	}
 	l.mu.RUnlock()
 	if from.growing == nil {
@@ -109,15 +109,14 @@ func (l *Log) makeIndex(ctx context.Context, s *segment) (*sealed, error) {
 func (l *Log) sealFull(ctx context.Context) error {
 	var failed error
 	for _, x := range l.extents() {
-		s := x.segment
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !l.hold(s) {
+		if !l.hold(&x) {
 			continue
 		}
-		err := l.seal(ctx, s)
-		l.release(s)
+		err := l.seal(ctx, x.segment)
+		l.release(x.segment)
 		switch {
 		case err == nil || errors.Is(err, history.ErrCorrupt):
 		case durable.IsNoSpace(err):

@@ -296,7 +296,7 @@ func TestIndexFile_format(t *testing.T) {
 	put(t, o, 1, manyRecords)
 	seg, b := readFile(t, names(t, o.Dir)[0]), readFile(t, indexFiles(t, o.Dir)[0])
 	u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
-	if string(b[:8]) != "cbridx\r\n" || binary.LittleEndian.Uint16(b[8:]) != 1 || binary.LittleEndian.Uint16(b[10:]) != 128 {
+	if string(b[:8]) != "cbridx\r\n" || binary.LittleEndian.Uint16(b[8:]) != 2 || binary.LittleEndian.Uint16(b[10:]) != 128 {
 		t.Errorf("the file begins with %x", b[:12])
 	}
 	if string(b[24:52]) != string(seg[32:60]) {

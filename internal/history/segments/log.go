@@ -48,6 +48,7 @@ type Log struct {
 	trimmed  []*segment // no longer part of the log, to be removed in this order
 	bytes    int64      // of the files in segments, and of their indexes
 	first    history.Position
+	passed   history.Position // the newest that the limits for all records have taken, as far as this process knows
 	last     history.Position
 	lastID   string
 }
@@ -57,20 +58,20 @@ var _ history.Log = (*Log)(nil)
 // Append implements history.Log. Beyond the port's errors it fails with
 // history.ErrTooLarge for records above 16 MiB or 65,535 topics, with history.ErrNoSpace,
 // and with history.ErrReadOnly.
-func (l *Log) Append(ctx context.Context, r *history.Record) (history.Position, error) {
-	position, err := l.append(ctx, r)
+func (l *Log) Append(ctx context.Context, records ...*history.Record) (history.Position, error) {
+	position, err := l.append(ctx, records)
 	if err != nil {
 		return 0, fmt.Errorf("append to segments: %w", err)
 	}
 	return position, nil
 }
 
-func (l *Log) append(ctx context.Context, r *history.Record) (history.Position, error) {
+func (l *Log) append(ctx context.Context, records []*history.Record) (history.Position, error) {
 	if err := l.calls.Begin(ctx); err != nil {
 		return 0, err
 	}
 	defer l.calls.Done()
-	q, err := l.enqueue(ctx, r, time.Time{})
+	q, err := l.enqueue(ctx, records, time.Time{})
 	if err != nil {
 		return 0, err
 	}
@@ -78,15 +79,28 @@ func (l *Log) append(ctx context.Context, r *history.Record) (history.Position, 
 	return q.position, q.err
 }
 
-// checkRecord returns an error for a record that the format cannot hold.
-func checkRecord(r *history.Record, size int) error {
-	switch {
-	case r.ID == "" || len(r.Topics) == 0:
-		return errors.New("record without id or topic")
-	case size > maxRecordBytes || len(r.Topics) > maxTopics:
-		return history.ErrTooLarge
+// checkRecords returns an error for records that must not be appended together, or that the format cannot hold, and otherwise their encoded size.
+func checkRecords(records []*history.Record) (size int, err error) {
+	if err := history.CheckAppend(records); err != nil {
+		return 0, err
 	}
-	return nil
+	for _, r := range records {
+		n := encodedSize(r)
+		if n > maxRecordBytes || len(r.Topics) > maxTopics {
+			return 0, history.ErrTooLarge
+		}
+		size += n
+	}
+	return size, nil
+}
+
+// recordsSize returns what records count for in bounds.
+func recordsSize(records []*history.Record) int64 {
+	n := 0
+	for _, r := range records {
+		n += r.Size()
+	}
+	return int64(n)
 }
 
 // Head implements history.Log. The epoch is the store's id.
@@ -164,6 +178,12 @@ func (l *Log) closeFiles() error {
 func (l *Log) find(p history.Position) *segment {
 	i := sort.Search(len(l.segments), func(i int) bool { return l.segments[i].base > p })
 	return l.segments[i-1]
+}
+
+// number returns which segment begins at the position, if one does. The caller holds the lock.
+func (l *Log) number(base history.Position) (int, bool) {
+	i := sort.Search(len(l.segments), func(i int) bool { return l.segments[i].base >= base })
+	return i, i < len(l.segments) && l.segments[i].base == base
 }
 
 // active returns the segment that is being written. The caller holds the lock.

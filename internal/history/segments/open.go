@@ -90,13 +90,8 @@ func (l *Log) load(ctx context.Context) error {
 	if err := checkSequence(found); err != nil {
 		return err
 	}
-	for _, name := range leftovers {
-		if l.o.ReadOnly {
-			break
-		}
-		if err := l.removeIfThere(name); err != nil {
-			return err
-		}
+	if err := l.removeAll(leftovers); err != nil {
+		return err
 	}
 	switch {
 	case len(found) > 0:
@@ -107,8 +102,38 @@ func (l *Log) load(ctx context.Context) error {
 	return l.initialise()
 }
 
-// list returns the names of the segments in order, and of what is not needed: files that were never finished, and indexes
-// that no full segment has.
+// removeAll removes what is not needed, unless the store is for reading alone. The names of hollow segments are made durable before the
+// segments go in whose place they are.
+func (l *Log) removeAll(leftovers []string) error {
+	if l.o.ReadOnly || len(leftovers) == 0 {
+		return nil
+	}
+	if err := l.folder.Sync(); err != nil {
+		return err
+	}
+	for _, name := range leftovers {
+		if err := l.removeIfThere(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withoutReplaced moves from the names of segments, which are in order, those in whose place there is a hollow one to the leftovers.
+func withoutReplaced(names, leftovers []string) (kept, _ []string) {
+	for _, name := range names {
+		base, _ := parseSegmentName(name)
+		if n := len(kept); n > 0 && kept[n-1] == hollowName(base) {
+			leftovers = append(leftovers, name)
+			continue
+		}
+		kept = append(kept, name)
+	}
+	return kept, leftovers
+}
+
+// list returns the names of the segments in order, and of what is not needed: files that were never finished, segments in whose place
+// there is a hollow one, and indexes that no full segment has.
 func (l *Log) list() (names, leftovers []string, err error) {
 	var indexes []string
 	files, err := l.folder.List()
@@ -139,6 +164,7 @@ func (l *Log) list() (names, leftovers []string, err error) {
 		}
 	}
 	slices.Sort(names)
+	names, leftovers = withoutReplaced(names, leftovers)
 	for _, name := range indexes {
 		i, ok := slices.BinarySearch(names, strings.TrimSuffix(name, indexSuffix)+segmentSuffix)
 		if !ok || i == len(names)-1 {
@@ -169,7 +195,7 @@ func (l *Log) openAll(ctx context.Context, names []string) ([]*scanned, error) {
 			if err != nil {
 				return err
 			}
-			found[i] = &scanned{segment: &segment{name: name, file: f}}
+			found[i] = &scanned{segment: &segment{name: name, hollow: strings.HasSuffix(name, hollowSuffix+segmentSuffix), file: f}}
 			if err := l.openSegment(ctx, found[i], i == len(names)-1); err != nil {
 				if errors.Is(err, fs.ErrNotExist) {
 					err = fmt.Errorf("%w: %w", history.ErrCorrupt, err)
@@ -204,7 +230,7 @@ func (l *Log) openSegment(ctx context.Context, s *scanned, isLast bool) error {
 		return nil
 	default:
 		s.index, s.count, s.size, s.indexed = x, x.count, s.end, int64(len(x.data))
-		s.oldest, s.newest = x.oldest, x.newest
+		s.oldest, s.newest, s.events, s.spare = x.oldest, x.newest, x.events, x.spare
 		return nil
 	}
 	return s.readFirst()
@@ -228,14 +254,18 @@ func (s *scanned) readFirst() error {
 // checkSequence checks that the segments follow each other and belong to one store. How many records a full segment without an
 // index has follows from the name of the next one.
 func checkSequence(found []*scanned) error {
+	if n := len(found); n > 0 && found[n-1].hollow {
+		return fmt.Errorf("%w: records from %d on, behind %s, are missing", history.ErrCorrupt, found[n-1].last()+1, found[n-1].name)
+	}
 	for i := 1; i < len(found); i++ {
 		a, b := found[i-1], found[i]
 		if a.header.store != b.header.store {
 			return fmt.Errorf("%w: %s and %s are of different stores", history.ErrForeignFile, a.name, b.name)
 		}
 		if a.count == 0 {
-			count := min(b.base-a.base, maxSegmentEvents, history.Position(a.size-headerSize)/fixedSize)
+			count := min(b.base-a.base, maxSegmentRecords, history.Position(a.size-headerSize)/fixedSize)
 			a.count = int(count)
+			a.events = min(int(b.header.before), a.count)
 			a.newest = b.begun()
 		}
 		if a.last()+1 != b.base {
@@ -256,7 +286,7 @@ func (s *scanned) begun() int64 {
 // initialise makes an empty store.
 func (l *Log) initialise() error {
 	_, _ = rand.Read(l.store[:]) // never fails: crypto/rand aborts the program instead
-	s, err := l.createSegment(1)
+	s, err := l.createSegment(1, 0)
 	if err != nil {
 		return err
 	}
@@ -282,6 +312,7 @@ func (l *Log) resume(ctx context.Context, s *scanned) error {
 		return err
 	}
 	l.trim()
+	l.passed = l.first - 1 // what was before is not known any more
 	return nil
 }
 

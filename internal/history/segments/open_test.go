@@ -342,6 +342,7 @@ func TestOptions_Validate(t *testing.T) {
 	for name, o := range map[string]segments.Options{
 		"no folder":                {},
 		"a negative limit":         {Dir: "x", MaxEvents: -1},
+		"another negative limit":   {Dir: "x", MaxSubscriptionEvents: -1},
 		"a negative age":           {Dir: "x", MaxAge: -1},
 		"a tiny limit by bytes":    {Dir: "x", MaxBytes: 1000},
 		"huge segments":            {Dir: "x", SegmentBytes: 2 << 30},

@@ -13,10 +13,10 @@ const (
 
 	// maxSegmentBytes keeps offsets within 32 bits with room for one oversized commit.
 	maxSegmentBytes = 1 << 30
-	// maxSegmentEvents and maxSegmentPosts bound the index of the segment being written: its records, and the topics of all
+	// maxSegmentRecords and maxSegmentPosts bound the index of the segment being written: its records, and the topics of all
 	// of them. A single commit may exceed the latter.
-	maxSegmentEvents = 1 << 17
-	maxSegmentPosts  = 1 << 19
+	maxSegmentRecords = 1 << 17
+	maxSegmentPosts   = 1 << 19
 	// maxIndexBytes bounds the index file of a segment.
 	maxIndexBytes = 1 << 32
 	// commitBytes bounds the records of one commit; a single record may exceed it.
@@ -28,8 +28,10 @@ type Options struct {
 	// Dir is the store's folder, which holds nothing else. Open makes it, and missing parents,
 	// with mode 0700.
 	Dir string
-	// MaxEvents bounds the number of entries; 0 means no limit.
+	// MaxEvents bounds the number of updates; 0 means no limit.
 	MaxEvents int
+	// MaxSubscriptionEvents bounds the number of subscription events; 0 means no limit.
+	MaxSubscriptionEvents int
 	// MaxBytes bounds the size of the files, indexes included; 0 means no limit. Less than 64 KiB makes no sense.
 	MaxBytes int64
 	// MaxAge is how long entries are kept at least; 0 means no limit by age.
@@ -60,7 +62,7 @@ func (o Options) Validate() error {
 	switch {
 	case o.Dir == "":
 		return errors.New("segments: no folder given")
-	case o.MaxEvents < 0 || o.MaxBytes < 0 || o.MaxAge < 0 || o.SegmentBytes < 0,
+	case o.MaxEvents < 0 || o.MaxSubscriptionEvents < 0 || o.MaxBytes < 0 || o.MaxAge < 0 || o.SegmentBytes < 0,
 		o.TailBufferBytes < 0 || o.TailLagBytes < 0 || o.AppendPatience < 0 || o.Wait < 0:
 		return errors.New("segments: negative limit")
 	case o.MaxBytes > 0 && o.MaxBytes < 64<<10:
@@ -75,7 +77,7 @@ func (o Options) Validate() error {
 
 func (o Options) withDefaults() Options {
 	if o.ReadOnly {
-		o.MaxEvents, o.MaxBytes, o.MaxAge = 0, 0, 0 // nothing is trimmed
+		o.MaxEvents, o.MaxSubscriptionEvents, o.MaxBytes, o.MaxAge = 0, 0, 0, 0 // nothing is trimmed
 	}
 	if o.SegmentBytes == 0 {
 		o.SegmentBytes = DefaultSegmentBytes
@@ -89,11 +91,21 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// segmentEvents returns the number of entries at which a segment is full: an eighth of the limit, so that
+// segmentUpdates returns the number of updates at which a segment is full: an eighth of the limit, so that
 // trimmed entries do not linger on disk for long.
-func (o Options) segmentEvents() int {
-	if o.MaxEvents == 0 {
-		return maxSegmentEvents
+func (o Options) segmentUpdates() int { return eighth(o.MaxEvents) }
+
+// segmentRecords returns the number of records at which a segment is full: an eighth of the greater limit, so that neither makes many files.
+func (o Options) segmentRecords() int {
+	if o.MaxEvents == 0 || o.MaxSubscriptionEvents == 0 {
+		return maxSegmentRecords
 	}
-	return min(max(o.MaxEvents/8, 1024), maxSegmentEvents)
+	return eighth(max(o.MaxEvents, o.MaxSubscriptionEvents))
+}
+
+func eighth(limit int) int {
+	if limit == 0 {
+		return maxSegmentRecords
+	}
+	return min(max(limit/8, 1024), maxSegmentRecords)
 }

@@ -24,15 +24,23 @@ type part struct {
 // openPart returns the records of (after, upTo] that lie in one segment, the first ones of the
 // range. 0 means the earliest retained record, and the head.
 func (l *Log) openPart(after, upTo history.Position) (*part, error) {
+	if after == 0 {
+		return l.openFrom(0, upTo)
+	}
+	return l.openFrom(after+1, upTo)
+}
+
+// openFrom is openPart with the first position of the range; 0 means the earliest retained record.
+func (l *Log) openFrom(from, upTo history.Position) (*part, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	if after != 0 && after+1 < l.first {
+	if from != 0 && from <= l.passed {
 		return nil, history.ErrPositionGone
 	}
 	if upTo == 0 || upTo > l.last {
 		upTo = l.last
 	}
-	p := &part{log: l, upTo: upTo, from: max(after+1, l.first)}
+	p := &part{log: l, upTo: upTo, from: max(from, l.first)}
 	if p.from > upTo {
 		return p, nil
 	}

@@ -8,12 +8,12 @@ import (
 
 // request is an append that waits for its commit.
 type request struct {
-	record *history.Record
-	size   int   // encoded
-	millis int64 // when it was appended to the log it comes from; 0 means now
+	records []*history.Record // at least one; they are committed together
+	size    int               // encoded, of all of them
+	millis  int64             // when it was appended to the log it comes from; 0 means now
 
 	// Set by the committer before it sends on done.
-	position history.Position
+	position history.Position // of the last record
 	err      error
 	done     chan struct{} // capacity 1; one value per append
 }
@@ -67,9 +67,10 @@ func (q *queue) signal() {
 func (q *queue) take(dst []*request, maxBytes, maxCount int) (batch []*request, bytes int, rotate bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := 0
-	for n < len(q.items) && n < maxCount && (n == 0 || bytes+q.items[n].size <= maxBytes) {
+	n, records := 0, 0
+	for n < len(q.items) && records < maxCount && (n == 0 || bytes+q.items[n].size <= maxBytes) {
 		bytes += q.items[n].size
+		records += len(q.items[n].records)
 		n++
 	}
 	dst = append(dst, q.items[:n]...)

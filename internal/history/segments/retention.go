@@ -3,6 +3,7 @@ package segments
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
@@ -14,23 +15,36 @@ const (
 	maxTidyInterval = time.Minute
 )
 
-// trim enforces the limits by number and bytes: it moves first, and takes segments without retained
-// entries out of the log. It tells whether there are any to remove. The caller holds the lock.
+// trim enforces the limits by number and bytes, but for that of subscription events in the midst of others: it moves first, and takes segments without
+// retained entries out of the log. It tells whether there are any to remove. The caller holds the lock.
 func (l *Log) trim() bool {
 	dropped := false
-	for len(l.segments) > 1 {
+	for first := l.firstByNumber(); len(l.segments) > 1; {
 		oldest := l.segments[0]
-		gone := l.o.MaxEvents > 0 && oldest.last() < l.firstByNumber()
-		// Room for a full segment is set aside, so that the files stay within the limit while it grows.
-		size := l.bytes - l.active().size + max(l.active().size, l.o.SegmentBytes)
-		if !gone && (l.o.MaxBytes == 0 || size <= l.o.MaxBytes) {
+		idle := oldest.events == oldest.count && l.outlived(0) // no update goes with it
+		gone := oldest.last() < first
+		if !gone && !idle && !l.tooLarge() {
 			break
+		}
+		if !idle {
+			l.passed = oldest.last()
 		}
 		l.drop()
 		dropped = true
 	}
 	l.setFirst()
 	return dropped
+}
+
+// tooLarge tells whether the files exceed the limit by bytes. What subscription events take that are about to go counts no more: no update has to
+// make room for it. The caller holds the lock.
+func (l *Log) tooLarge() bool {
+	if l.o.MaxBytes == 0 {
+		return false
+	}
+	// Room for a full segment is set aside, so that the files stay within the limit while it grows.
+	size := l.bytes - l.active().size + max(l.active().size, l.o.SegmentBytes)
+	return size > l.o.MaxBytes && size-l.reclaimable() > l.o.MaxBytes
 }
 
 // drop takes the oldest segment out of the log. The caller holds the lock.
@@ -45,23 +59,30 @@ func (l *Log) drop() {
 
 // setFirst sets first by the segments that are left. The caller holds the lock.
 func (l *Log) setFirst() {
-	l.first = l.segments[0].base
-	if l.o.MaxEvents > 0 {
-		l.first = max(l.first, l.firstByNumber())
+	l.first = max(l.segments[0].base, l.firstByNumber())
+	if l.first > l.segments[0].base {
+		l.passed = max(l.passed, l.first-1)
 	}
 	if l.first > l.last {
 		l.lastID = ""
 	}
 }
 
-// firstByNumber returns the position before which the limit by number lets nothing be. The caller
-// holds the lock.
+// firstByNumber returns the position before which the limit by number lets nothing be; 0 when it lets everything be. In the segment where that is,
+// records count as updates whatever they are, so that none too many is given up. The caller holds the lock.
 func (l *Log) firstByNumber() history.Position {
-	n := history.Position(l.o.MaxEvents)
-	if l.last < n {
+	if l.o.MaxEvents == 0 {
 		return 0
 	}
-	return l.last - n + 1
+	room := l.o.MaxEvents
+	for _, s := range slices.Backward(l.segments) {
+		n := s.count - s.events
+		if n >= room {
+			return s.base + history.Position(n-room)
+		}
+		room -= n
+	}
+	return 0
 }
 
 // runJanitor does what can wait until the log is closed.
@@ -82,7 +103,8 @@ func (l *Log) runJanitor(ctx context.Context) {
 		case <-l.tidy:
 		}
 		l.reap()
-		_ = l.sealFull(ctx) // it has told the operator
+		_ = l.hollowAll(ctx) // they have told the operator
+		_ = l.sealFull(ctx)
 		l.reap()
 	}
 }
@@ -100,6 +122,7 @@ func (l *Log) expire(now time.Time) {
 	defer l.mu.Unlock()
 	oldest := now.Add(-l.o.MaxAge).UnixMilli()
 	for len(l.segments) > 1 && l.segments[0].newest < oldest {
+		l.passed = l.segments[0].last()
 		l.drop()
 	}
 	l.setFirst()

@@ -125,13 +125,13 @@ func (x *sealed) next(hash uint64, from int) (record int, ok bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	hashes, records := b[:x.count*hashSize], b[x.count*hashSize:]
+	hashes, records := b[:x.ids*hashSize], b[x.ids*hashSize:]
 	number := func(i int) int { return int(binary.LittleEndian.Uint32(records[i*numberSize:])) }
-	i := sort.Search(x.count, func(i int) bool {
+	i := sort.Search(x.ids, func(i int) bool {
 		h := binary.LittleEndian.Uint64(hashes[i*hashSize:])
 		return h > hash || h == hash && number(i) >= from
 	})
-	if i == x.count || binary.LittleEndian.Uint64(hashes[i*hashSize:]) != hash {
+	if i == x.ids || binary.LittleEndian.Uint64(hashes[i*hashSize:]) != hash {
 		return 0, false, nil
 	}
 	if record = number(i); record >= x.count {

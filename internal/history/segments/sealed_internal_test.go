@@ -33,7 +33,7 @@ func newModel(hashes []uint64, topics [][]string) (*model, *segment) {
 		r := &history.Record{ID: "x", Topics: topics[i], Event: make([]byte, i%7)}
 		b := appendRecord(nil, seed, stamp{position: history.Position(i + 1)}, r)
 		m.places = append(m.places, place{record: i, from: s.size, to: s.size + int64(len(b))})
-		s.add(hash, int64(i), len(b), len(r.Topics), b[fixedSize+1:])
+		s.add(update, hash, int64(i), len(b), len(r.Topics), b[fixedSize+1:])
 	}
 	return m, s
 }

@@ -15,6 +15,9 @@ func (l *Log) Seek(ctx context.Context, id string) (history.Position, error) {
 		return 0, fmt.Errorf("seek in segments: %w", err)
 	}
 	defer l.calls.Done()
+	if id == "" { // which is what is left of entries that have gone
+		return 0, fmt.Errorf("seek in segments: %w", history.ErrUnknownID)
+	}
 	p, err := l.seek(ctx, []byte(id))
 	if err != nil {
 		return 0, fmt.Errorf("seek in segments: %w", err)

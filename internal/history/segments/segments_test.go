@@ -19,11 +19,11 @@ func mustOpen(tb testing.TB, o segments.Options) *segments.Log {
 
 func testContract(t *testing.T, segmentBytes int64, many int) {
 	t.Helper()
-	historytest.Run(t, historytest.Options{VirtualTime: true, Many: many}, func(t *testing.T, l historytest.Limits) historytest.Store {
+	historytest.Run(t, historytest.Options{VirtualTime: true, Many: many, Block: 1024}, func(t *testing.T, l historytest.Limits) historytest.Store {
 		t.Helper()
 		o := segments.Options{
 			Dir: t.TempDir(), SegmentBytes: segmentBytes,
-			MaxEvents: l.MaxEvents, MaxBytes: l.MaxBytes, MaxAge: l.MaxAge,
+			MaxEvents: l.MaxEvents, MaxSubscriptionEvents: l.MaxSubscriptionEvents, MaxBytes: l.MaxBytes, MaxAge: l.MaxAge,
 			TailBufferBytes: l.TailBufferBytes, TailLagBytes: l.TailLagBytes, AppendPatience: l.AppendPatience,
 		}
 		log := mustOpen(t, o)

@@ -33,8 +33,8 @@ func newSelector(s *history.Selection) selector {
 
 // selects decides on the record's bytes, so that what is not wanted costs no allocation unless a pattern is asked about it.
 func (x *selector) selects(v *view) bool {
-	if x.all {
-		return true
+	if x.all || v.kind() == hollow {
+		return v.kind() != hollow
 	}
 	rest := v.rest
 	for range v.topics {

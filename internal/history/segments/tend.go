@@ -35,10 +35,10 @@ func (l *Log) Verify(ctx context.Context) (history.Verification, error) {
 
 // verifyExtent checks a segment as far as it is written by now.
 func (l *Log) verifyExtent(ctx context.Context, x extent, done *history.Verification) error {
-	s := x.segment
-	if !l.hold(s) {
+	if !l.hold(&x) {
 		return nil
 	}
+	s := x.segment
 	defer l.release(s)
 	l.mu.RLock()
 	x.count, x.size = s.count, s.size
@@ -52,7 +52,7 @@ func (l *Log) verifyExtent(ctx context.Context, x extent, done *history.Verifica
 		return fmt.Errorf("%w: %s: %w", history.ErrCorrupt, s.name, err)
 	}
 	done.Segments++
-	done.Events += int64(x.count)
+	done.Events += int64(again.kept())
 	done.Bytes += x.size
 	if index != nil || grown != nil {
 		done.Indexes++
@@ -63,7 +63,7 @@ func (l *Log) verifyExtent(ctx context.Context, x extent, done *history.Verifica
 // readAgain reads a segment, checks it, and makes its index.
 func (l *Log) readAgain(ctx context.Context, x extent) (*segment, error) {
 	s := x.segment
-	again := &segment{base: s.base, name: s.name, header: s.header, seed: s.seed, key: s.key, file: s.file, growing: newGrowing(), size: headerSize}
+	again := &segment{base: s.base, name: s.name, hollow: s.hollow, header: s.header, seed: s.seed, key: s.key, file: s.file, growing: newGrowing(), size: headerSize}
 	r := &recordReader{file: s.file, seed: s.seed, next: headerSize, end: x.size, want: scanBytes}
 	for n := range x.count {
 		p := s.base + history.Position(n)
@@ -74,7 +74,7 @@ func (l *Log) readAgain(ctx context.Context, x extent) (*segment, error) {
 		if err != nil {
 			return nil, s.damaged(r, p, err)
 		}
-		again.add(l.hash(s.key, v.id), v.millis, v.size, v.topics, v.rest)
+		again.add(v.kind(), l.hash(s.key, v.id), v.millis, v.size, v.topics, v.rest)
 		if n%1024 == 0 {
 			if err := l.calls.MayGoOn(ctx); err != nil {
 				return nil, err
@@ -178,11 +178,11 @@ func (l *Log) compact(ctx context.Context) error {
 	l.trim()
 	l.mu.Unlock()
 	l.reap()
-	var damage error
+	damage := l.hollowAll(ctx)
 	for _, x := range l.extents() {
 		err := l.calls.MayGoOn(ctx)
 		if err == nil {
-			err = l.compactSegment(ctx, x.segment)
+			err = l.compactSegment(ctx, x)
 		}
 		switch {
 		case errors.Is(err, history.ErrCorrupt):
@@ -196,10 +196,11 @@ func (l *Log) compact(ctx context.Context) error {
 }
 
 // compactSegment sees to it that a full segment has an index file, and that all of it is sound.
-func (l *Log) compactSegment(ctx context.Context, s *segment) error {
-	if !l.hold(s) {
+func (l *Log) compactSegment(ctx context.Context, x extent) error {
+	if !l.hold(&x) {
 		return nil
 	}
+	s := x.segment
 	defer l.release(s)
 	l.mu.RLock()
 	full := s != l.active()

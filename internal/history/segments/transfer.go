@@ -47,7 +47,7 @@ func (l *Log) importAll(ctx context.Context, next func() (history.Stamped, error
 		s, err := next()
 		if err == nil {
 			var q *request
-			if q, err = l.enqueue(ctx, &s.Record, s.At); err == nil {
+			if q, err = l.enqueue(ctx, []*history.Record{&s.Record}, s.At); err == nil {
 				waiting, bytes = append(waiting, q), bytes+q.size
 				if len(waiting) < importRecords && bytes < commitBytes {
 					continue
@@ -76,19 +76,19 @@ func finish(waiting []*request) error {
 	return failed
 }
 
-// enqueue gives a record to the committer, as of some time in the past; the zero time is the present. The caller has been counted in.
-func (l *Log) enqueue(ctx context.Context, r *history.Record, at time.Time) (*request, error) {
-	size := encodedSize(r)
-	if err := checkRecord(r, size); err != nil {
+// enqueue gives records to the committer, as of some time in the past; the zero time is the present. The caller has been counted in.
+func (l *Log) enqueue(ctx context.Context, records []*history.Record, at time.Time) (*request, error) {
+	size, err := checkRecords(records)
+	if err != nil {
 		return nil, err
 	}
 	if err := l.health.Err(); err != nil {
 		return nil, err
 	}
-	if err := l.feed.Admit(ctx, int64(r.Size())); err != nil {
+	if err := l.feed.Admit(ctx, recordsSize(records)); err != nil {
 		return nil, err
 	}
-	q := &request{record: r, size: size, done: make(chan struct{}, 1)}
+	q := &request{records: records, size: size, done: make(chan struct{}, 1)}
 	if !at.IsZero() && at.Before(time.Now()) {
 		q.millis = max(at.UnixMilli(), 1) // 0 is the present; nothing is older than the clock
 	}
@@ -113,17 +113,19 @@ func (l *Log) export(ctx context.Context, fn func(history.Stamped) error) error 
 	next, last := l.first, l.last
 	l.mu.RUnlock()
 	for next <= last {
-		part, err := l.openPart(next-1, last)
+		part, err := l.openFrom(next, last)
 		if err != nil {
 			return err
 		}
-		if part.segment == nil || part.from != next { // next-1 is 0 for the first record of all, which asks for the earliest there is
-			l.closePart(part)
-			return history.ErrPositionGone
+		if part.segment == nil { // but for subscription events that have gone meanwhile
+			return nil
 		}
 		var failed error
 		_, err = part.each(ctx, part.left(), func(v *view) bool {
 			next = v.position + 1
+			if v.kind() == hollow {
+				return true
+			}
 			failed = fn(history.Stamped{Record: v.entry().Record, At: time.UnixMilli(v.millis)})
 			if failed == nil {
 				failed = l.calls.MayGoOn(ctx)
