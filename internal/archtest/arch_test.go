@@ -58,7 +58,7 @@ func rules() []rule {
 		{
 			of: []string{"internal/hub"}, bad: append([]string{
 				"github.com/labstack/echo", "github.com/lestrrat-go/jwx", "github.com/ory", module + "internal/token",
-				module + "internal/revocation", module + "internal/clientassertion",
+				module + "internal/revocation", module + "internal/clientassertion", module + "internal/presence/local",
 			}, drivers...),
 			why: "the engine gets a Principal, not a token, and writes to sinks, not to a framework",
 		},
@@ -77,7 +77,12 @@ func rules() []rule {
 			of: []string{"client"}, bad: append(not("internal/sse", "internal/mercure", "internal/topic"), "github.com/labstack/echo", "github.com/lestrrat-go", "github.com/ory", "github.com/prometheus"),
 			why: "who imports the client gets a client, and not a server",
 		},
-		{of: []string{"internal/history"}, bad: []string{module}, why: "a port knows no adapter and no user"},
+		{of: []string{"internal/history", "internal/presence"}, bad: []string{module}, why: "a port knows no adapter and no user"},
+		{of: []string{"internal/presence/presencetest"}, bad: not("internal/presence"), why: "a contract is that of its port, whoever keeps it"},
+		{
+			of: []string{"internal/presence/local"}, bad: not("internal/presence", "internal/private", "internal/shell"),
+			why: "adapters know their port, never the engine, nor the history whose folder they are in",
+		},
 		{
 			of:  []string{"internal/history/memory", "internal/history/segments", "internal/history/bolt"},
 			bad: []string{module + "internal/hub", module + "internal/as"}, why: "adapters know their port, never the engine",
@@ -87,10 +92,18 @@ func rules() []rule {
 			of: []string{"internal/history/durable"}, bad: not("internal/history", "internal/private", "internal/shell"),
 			why: "what adapters share knows their port, and whose folder it is, alone",
 		},
-		{of: []string{""}, except: []string{"internal/history/bolt"}, bad: []string{"go.etcd.io/bbolt"}, direct: true, why: "one adapter speaks to each database"},
 		{
-			of: []string{""}, except: []string{"internal/app/", "internal/history/memory", "internal/history/segments", "internal/history/bolt", "internal/as/store/"},
-			bad:    []string{module + "internal/history/memory", module + "internal/history/segments", module + "internal/history/bolt", module + "internal/as/store/sqlstore"},
+			of: []string{""}, except: []string{"internal/history/bolt", "internal/presence/local"}, bad: []string{"go.etcd.io/bbolt"}, direct: true,
+			why: "a port has one adapter for each database, and nobody else speaks to it",
+		},
+		{
+			of: []string{""}, except: []string{
+				"internal/app/", "internal/history/memory", "internal/history/segments", "internal/history/bolt", "internal/presence/local", "internal/as/store/",
+			},
+			bad: []string{
+				module + "internal/history/memory", module + "internal/history/segments", module + "internal/history/bolt",
+				module + "internal/presence/local", module + "internal/as/store/sqlstore",
+			},
 			direct: true, why: "only the composition roots choose adapters",
 		},
 		{
