@@ -39,23 +39,8 @@ func (f *face) book(c echo.Context) error {
 	}
 	topic := f.options.TopicBase + "/books/" + strconv.Itoa(n)
 	h := c.Response().Header()
-	h.Add("Link", fmt.Sprintf(`<%s>; rel="%s"; last-event-id="%s"`, f.options.HubURL, mercure.LinkRel, quotedPair(last)))
+	h.Add("Link", mercure.HubLink(f.options.HubURL, last))
 	h.Add("Link", fmt.Sprintf(`<%s>; rel="self"`, topic))
 	h.Set("Cache-Control", "no-store")
 	return c.JSON(http.StatusOK, book{ID: topic, Title: titles[n-1], Status: "available"})
-}
-
-// quotedPair escapes s for a quoted string (RFC 9110 section 5.6.4) and leaves out what no field value may hold.
-func quotedPair(s string) string {
-	out := make([]byte, 0, len(s))
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			out = append(out, '\\', c)
-		case c < 0x20 || c == 0x7f:
-		default:
-			out = append(out, c)
-		}
-	}
-	return string(out)
 }

@@ -87,3 +87,24 @@ func benchmarkDispatch(b *testing.B, subscribers int, matchers string, private b
 	}
 	b.ReportMetric(float64(n*int64(subscribers))/b.Elapsed().Seconds(), "deliveries/s")
 }
+
+// BenchmarkConnect measures a stream that begins and ends, without sockets; with subscriptions, until both events are stored.
+func BenchmarkConnect(b *testing.B) {
+	for _, subscriptions := range []bool{false, true} {
+		b.Run(fmt.Sprintf("subscriptions=%v", subscriptions), func(b *testing.B) {
+			e := newEnv(b, func(o *hub.Options) { o.Retry, o.Subscriptions = 0, subscriptions })
+			matchers := e.matchers("https://e.example/books/1")
+			var events atomic.Int64
+			b.ReportAllocs()
+			for b.Loop() {
+				s := e.subscribe(hub.SubscribeRequest{Principal: e.root, Matchers: matchers})
+				s.Attach(drain{&events})
+				s.End()
+				<-s.Done()
+			}
+			for want := 2 * b.N; subscriptions && e.metrics.get(&e.metrics.announced) < want; {
+				<-time.After(time.Millisecond)
+			}
+		})
+	}
+}

@@ -39,6 +39,17 @@
 // dropped, except for an entry that is partly written, and read again later. So a slow reader costs bounded memory, loses
 // nothing while the history has what it lacks, and is cut only when it takes nothing at all for the write time-out.
 //
+// # Active subscriptions
+//
+// The roster knows which subscriptions are active here. A stream is taken in before Subscribe returns, and struck off by its shard when it
+// ends; neither waits for anything. The announcer publishes an event for each of a stream's subscriptions, after that: so who reads an event,
+// and asks for the list then, finds its effect, and who reads the list first and goes on from the cursor that came with it misses nothing.
+// Events are gathered for as long as 50 ms and share their commits. They are entries of the log like any other, private, with a retention of their
+// own there. While the history takes nothing they wait, but for those of readers who come and go meanwhile.
+//
+// The directory (package presence) keeps who was announced, for the process that comes after this one: it announces the ends. That is how a
+// killed hub's readers are seen to leave, and those that are still being drained when a successor has taken the history over.
+//
 // # Revocation
 //
 // Whoever learns that tokens were revoked makes that known to Options.Revoked first and calls [Hub.CloseBy] afterwards. A stream is made
@@ -68,18 +79,20 @@
 //     historytest; TestKill in package crash, with every durable history). One that was begun before Quiesce is acknowledged or refused
 //     before it returns (TestQuiesce).
 //   - I8: no stream of a token that Options.Revoked and CloseBy were told about stays open (TestModel, TestRevoked).
+//   - I9: whoever was announced ends once, in the history, even if the hub is killed; a list contains the effect of every event before its
+//     cursor (TestSubscriptionEvents_random, TestSubscriptionEvents_listFirst, TestSubscriptionEvents_successor).
 //
 // TestModel compares the hub with a naive one, a slice and loops, under everything that happens to a hub one after the other; what happens at
 // the same time is for TestHandOff. Both take -rapid.checks for how long.
 //
 // # Goroutines
 //
-// [Hub.Run] starts all goroutines and waits for them: the tailer, the dispatcher, the shards, the replay workers. Senders to
+// [Hub.Run] starts all goroutines and waits for them: the tailer, the dispatcher, the shards, the replay workers, the announcer. Senders to
 // shards and dispatcher never wait, with one exception: the dispatcher waits for a shard that is far behind, and
 // thereby lets the log hold the entries. Shards wait for nobody, so no cycle can form.
 //
 // # References
 //
 // Mercure, "Subscription", "Publication", "Authorization", "Reconnection, State Reconciliation, and Event Sourcing"; requirements SUB-32 to
-// SUB-40, SSE-02 to SSE-20, PRIV-01 to PRIV-13, REC-07 to REC-28, LIM-04.
+// SUB-40, SSE-02 to SSE-20, PRIV-01 to PRIV-13, REC-07 to REC-28, LIM-04; "Active Subscriptions", ACT-02 to ACT-23, ACT-39 to ACT-42.
 package hub

@@ -38,6 +38,7 @@ func (s *shard) end(sub *Subscriber, reason string) {
 	s.logger.LogAttrs(context.Background(), slog.LevelDebug, "stream ended",
 		slog.String("subscriber_id", sub.id), slog.String("reason", reason))
 	s.unregister(sub)
+	s.roster.end(sub)
 	sub.held, sub.heldFor = nil, 0
 	switch reason {
 	case reasonGone, reasonDiscarded, reasonWriteTimeout:

@@ -324,6 +324,7 @@ func sequence(first, last int) []string {
 type counts struct {
 	mu                                                   sync.Mutex
 	subscribers, published, delivered, replayed, dropped int
+	announced                                            int
 	cuts                                                 []string
 }
 
@@ -335,6 +336,7 @@ func (c *counts) add(n *int, delta int) {
 
 func (c *counts) Subscribers(delta int) { c.add(&c.subscribers, delta) }
 func (c *counts) Published()            { c.add(&c.published, 1) }
+func (c *counts) Announced(n int)       { c.add(&c.announced, n) }
 func (c *counts) Delivered(n int)       { c.add(&c.delivered, n) }
 func (c *counts) Replayed(n int)        { c.add(&c.replayed, n) }
 func (c *counts) Dropped(n int)         { c.add(&c.dropped, n) }

@@ -23,6 +23,8 @@ type Hub struct {
 	replays    *replays
 	shards     []*shard
 	backlog    *backlog
+	roster     *roster // nil without Options.Subscriptions, as is announcer
+	announcer  *announcer
 
 	next    atomic.Uint64 // picks the shard of a new subscriber
 	running atomic.Bool
@@ -60,9 +62,16 @@ func New(o Options) (*Hub, error) {
 	h.dispatcher = newDispatcher(h.opts.Compiler, h.shards)
 	h.replays = newReplays(h.opts.Log, h.dispatcher)
 	h.backlog = &backlog{limit: h.opts.TotalBacklog, shards: h.shards}
+	if h.opts.Subscriptions {
+		h.roster = newRoster()
+		h.announcer = &announcer{
+			roster: h.roster, directory: h.opts.Directory, log: h.opts.Log, path: h.opts.Compiler.HubPath(), compiler: h.opts.Compiler,
+			gate: h.gate, mark: h.mark, metrics: h.opts.Metrics, logger: h.opts.Logger,
+		}
+	}
 	for _, s := range h.shards {
 		s.orders, s.replays, s.backlog, s.left = h.dispatcher.orders, h.replays, h.backlog, h.leave
-		s.writer, s.gate = newWriter(), h.gate
+		s.writer, s.gate, s.roster = newWriter(), h.gate, h.roster
 	}
 	h.tailer = &tailer{
 		log: h.opts.Log, dispatcher: h.dispatcher, mark: h.mark, gate: h.gate, logger: h.opts.Logger,
@@ -80,6 +89,9 @@ func (h *Hub) Run(ctx context.Context) error {
 	var work sync.WaitGroup
 	work.Go(func() { h.tailer.run(ctx) })
 	work.Go(func() { h.dispatcher.run(ctx) })
+	if h.announcer != nil {
+		work.Go(func() { h.announcer.run(ctx) })
+	}
 	for _, s := range h.shards {
 		work.Go(func() { s.run(ctx) })
 	}

@@ -107,6 +107,11 @@ func methods() map[string]func(m *meeting, round int) {
 		"Hub.CloseAnonymous": func(m *meeting, _ int) { m.env.hub.CloseAnonymous() },
 		"Hub.Ready":          func(m *meeting, _ int) { m.must(m.env.hub.Ready(m.t.Context())) },
 		"Hub.Subscribers":    func(m *meeting, _ int) { m.env.hub.Subscribers() },
+		"Hub.ActiveSubscriptions": func(m *meeting, round int) {
+			_, _, err := m.env.hub.ActiveSubscriptions(m.t.Context(), hub.SubscriptionQuery{MatchType: []topic.Type{"", topic.Exact}[round%2], Match: "a"})
+			m.must(err)
+		},
+		"Hub.Unannounced":    func(m *meeting, _ int) { m.env.hub.Unannounced() },
 		"Hub.Waiting":        func(m *meeting, _ int) { m.env.hub.Waiting() },
 		"Hub.Quiesce": func(m *meeting, round int) {
 			if round == rounds/2 {
@@ -172,6 +177,7 @@ func meet(t *testing.T, nameA, nameB string, a, b func(*meeting, int)) {
 	o := newEnvironmentless(t)
 	metrics := &counts{}
 	o.Log, o.Metrics, o.Shards, o.Backlog, o.TotalBacklog, o.DrainWindow = m.history, metrics, 2, 200, 1000, 100*time.Millisecond
+	o.Subscriptions, o.Directory = true, newDirectory()
 	h, err := hub.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -200,6 +206,9 @@ func meet(t *testing.T, nameA, nameB string, a, b func(*meeting, int)) {
 	running.Wait()
 	if n := h.Waiting(); n != 0 {
 		t.Errorf("%s beside %s: bytes waiting = %d, want 0", nameA, nameB, n)
+	}
+	if _, list, err := h.ActiveSubscriptions(t.Context(), hub.SubscriptionQuery{}); err != nil || len(list) != 0 {
+		t.Errorf("%s beside %s: %v, %v are listed, want none", nameA, nameB, list, err)
 	}
 	if n := metrics.get(&metrics.subscribers); n != 0 {
 		t.Errorf("%s beside %s: subscribers = %d, want 0", nameA, nameB, n)

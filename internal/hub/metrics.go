@@ -7,6 +7,8 @@ type Metrics interface {
 	Subscribers(delta int)
 	// Published counts an update that the history has acknowledged.
 	Published()
+	// Announced counts n subscription events that the history has acknowledged.
+	Announced(n int)
 	// Delivered counts n events that were queued live for readers, once per reader.
 	Delivered(n int)
 	// Replayed counts n events that were queued for readers from the history.
@@ -25,6 +27,7 @@ type noMetrics struct{}
 
 func (noMetrics) Subscribers(int) {}
 func (noMetrics) Published()      {}
+func (noMetrics) Announced(int)   {}
 func (noMetrics) Delivered(int)   {}
 func (noMetrics) Replayed(int)    {}
 func (noMetrics) Cut(string)      {}

@@ -62,6 +62,8 @@ type plan struct {
 	shards       int
 	writeTimeout time.Duration
 	unknownLive  bool
+	// subscriptions are announced between the updates: some streams select and may read that.
+	subscriptions bool
 }
 
 // modelPatterns are URL Patterns with the topics of modelTopics that they select, judged by hand.
@@ -143,6 +145,8 @@ func drawPlan(t *rapid.T) plan {
 		shards:       rapid.IntRange(1, 3).Draw(t, "shards"),
 		writeTimeout: rapid.SampledFrom([]time.Duration{0, 0, 10 * time.Second}).Draw(t, "write time-out"),
 		unknownLive:  rapid.Bool().Draw(t, "unknown is live"),
+
+		subscriptions: rapid.Bool().Draw(t, "subscriptions"),
 	}
 }
 
@@ -354,7 +358,7 @@ func (m *model) start() {
 		o.Log, o.Compiler = m.history, m.compiler
 		o.Backlog, o.TotalBacklog, o.Shards, o.WriteTimeout = m.plan.backlog, m.plan.total, m.plan.shards, m.plan.writeTimeout
 		o.MaxLifetime, o.DrainWindow = 0, 0
-		o.LiveAfterUnknown, o.Revoked = m.plan.unknownLive, m.revoked.judge
+		o.LiveAfterUnknown, o.Revoked, o.Subscriptions = m.plan.unknownLive, m.revoked.judge, m.plan.subscriptions
 	})
 	// What is trimmed before the hub follows the history at all ends every stream, which is right and of no interest here.
 	synctest.Wait()

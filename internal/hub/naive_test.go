@@ -16,6 +16,7 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/hub"
 	"github.com/cinnabar-hub/cinnabar/internal/mercure"
 	"github.com/cinnabar-hub/cinnabar/internal/rar"
+	"github.com/cinnabar-hub/cinnabar/internal/sse"
 	"github.com/cinnabar-hub/cinnabar/internal/topic"
 )
 
@@ -155,8 +156,8 @@ func (m *model) resume(s *step) error {
 	}
 	r := old.request
 	r.Principal = again.principal
-	if events := old.sink.events(m.t); len(events) > 0 {
-		r.Cursor, r.HasCursor = events[len(events)-1].ID, true
+	if updates := old.updates(m.t); len(updates) > 0 {
+		r.Cursor, r.HasCursor = updates[len(updates)-1].ID, true
 	}
 	return m.open(again, r, -1)
 }
@@ -246,8 +247,8 @@ func (m *model) excused(r *modelStream) bool {
 		return true
 	}
 	next := r.start
-	if got := r.sink.data(m.t); len(got) > 0 {
-		last, _ := number(got[len(got)-1])
+	if got := r.updates(m.t); len(got) > 0 {
+		last, _ := number(got[len(got)-1].Data)
 		next = last + 1
 	}
 	return m.first() > next
@@ -256,6 +257,28 @@ func (m *model) excused(r *modelStream) bool {
 // gets tells what the naive hub gives the reader.
 func (r *modelStream) gets(e *modelEntry) bool {
 	return modelSelects(r.matchers, e.topics) && (!e.private || modelSelects(r.reads, e.topics))
+}
+
+// updates returns what the stream carried beside subscription events.
+func (r *modelStream) updates(tb testing.TB) []sse.Event {
+	tb.Helper()
+	return slices.DeleteFunc(r.sink.events(tb), func(e sse.Event) bool { return e.Type == mercure.ReservedEventType })
+}
+
+// judgeSubscriptionEvents checks that only who may read subscription events got any, and each once.
+func (r *modelStream) judgeSubscriptionEvents(tb testing.TB) error {
+	tb.Helper()
+	seen := map[string]bool{}
+	for _, e := range r.sink.events(tb) {
+		if e.Type != mercure.ReservedEventType {
+			continue
+		}
+		if seen[e.ID] || !slices.Contains(r.matchers, "*") || !slices.Contains(r.reads, "*") {
+			return fmt.Errorf("stream of %v, reads %v, got %q, before: %v", r.matchers, r.reads, e.Data, seen[e.ID])
+		}
+		seen[e.ID] = true
+	}
+	return nil
 }
 
 // number reads the number of the entry with the data.
@@ -285,16 +308,19 @@ func (m *model) judge(r *modelStream) error {
 		}
 	}
 	var got []int
-	for _, data := range r.sink.data(m.t) {
-		n, err := number(data)
+	for _, update := range r.updates(m.t) {
+		n, err := number(update.Data)
 		if err != nil || n >= len(m.log) {
-			return fmt.Errorf("data %.20q was never published", data)
+			return fmt.Errorf("data %.20q was never published", update.Data)
 		}
 		got = append(got, n)
 	}
 	if len(got) < complete || len(got) > len(want) || !slices.Equal(got, want[:len(got)]) {
 		return fmt.Errorf("stream of %v, reads %v, cursor %q (%v), got %v, want at least %d of %v",
 			r.matchers, r.reads, r.request.Cursor, r.request.HasCursor, got, complete, want)
+	}
+	if err := r.judgeSubscriptionEvents(m.t); err != nil {
+		return err
 	}
 	if finished, aborted := r.sink.ended(); isDone(r.sub) && !finished && !aborted {
 		return errors.New("the stream has ended and its sink has not")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/presence"
 	"github.com/cinnabar-hub/cinnabar/internal/topic"
 )
 
@@ -54,6 +55,12 @@ type Options struct {
 	// and Subscribe once [Hub.CloseBy] finds the stream, so that a stream is either refused or closed whenever the revocation was
 	// known to Revoked before CloseBy was called. It is asked from several goroutines, answers from memory and must not block.
 	Revoked func(*Principal) bool
+	// Subscriptions turns active subscriptions on: the hub publishes an event for each subscription that begins or ends
+	// (ACT-02, ACT-03), and lists those that are active.
+	Subscriptions bool
+	// Directory keeps for whoever comes after this process which subscribers it has, so that the end of their subscriptions is announced
+	// even if the process dies; nil keeps nothing. The hub uses it with Subscriptions alone, never after Quiesce has returned, and does not close it.
+	Directory presence.Directory
 	// Metrics counts; nil counts nothing.
 	Metrics Metrics
 	// Logger gets the engine's log; nil discards it.

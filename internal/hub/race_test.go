@@ -20,7 +20,7 @@ func TestRace(t *testing.T) {
 	e := newEnv(t, func(o *hub.Options) {
 		o.Backlog, o.TotalBacklog, o.Shards = 2000, 20_000, 3
 		o.Heartbeat, o.MaxLifetime, o.WriteTimeout = 200*time.Millisecond, 300*time.Millisecond, 200*time.Millisecond
-		o.DrainWindow = 100 * time.Millisecond
+		o.DrainWindow, o.Subscriptions = 100*time.Millisecond, true
 		o.Revoked = func(p *hub.Principal) bool { return p.TokenID == "revoked" }
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -76,6 +76,7 @@ type shard struct {
 	backlog *backlog
 	left    func() // called for each stream that has ended
 	gate    *gate
+	roster  *roster // nil when nobody is told of subscriptions
 
 	// inbox is bounded: entries by maxInbox (see admit), and the rest by a few messages per subscriber.
 	inbox *mailbox[message]

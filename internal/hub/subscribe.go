@@ -74,6 +74,7 @@ func (h *Hub) Subscribe(ctx context.Context, r SubscribeRequest) (*Subscriber, e
 		s.Discard()
 		return nil, err
 	}
+	h.roster.begin(s)
 	return s, nil
 }
 

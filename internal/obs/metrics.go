@@ -35,6 +35,7 @@ type Metric struct {
 const (
 	metricSubscribers = "cinnabar_hub_subscribers"
 	metricPublished   = "cinnabar_hub_updates_published_total"
+	metricAnnounced   = "cinnabar_hub_subscription_events_total"
 	metricDelivered   = "cinnabar_hub_events_delivered_total"
 	metricReplayed    = "cinnabar_hub_events_replayed_total"
 	metricDropped     = "cinnabar_hub_events_dropped_total"
@@ -56,6 +57,7 @@ func HubMetrics() []Metric {
 	return []Metric{
 		{metricSubscribers, Gauge, "Open event streams.", nil},
 		{metricPublished, Counter, "Updates that the history has acknowledged.", nil},
+		{metricAnnounced, Counter, "Events of subscriptions that began or ended, which the history has acknowledged.", nil},
 		{metricDelivered, Counter, "Events queued live for readers, counted once per reader.", nil},
 		{metricReplayed, Counter, "Events queued for readers from the history, counted once per reader.", nil},
 		{metricDropped, Counter, "Events that left a slow reader's queue unsent; the reader gets them from the history.", nil},
@@ -83,6 +85,7 @@ func MetricsTable() string {
 type Metrics struct {
 	subscribers prometheus.Gauge
 	published   prometheus.Counter
+	announced   prometheus.Counter
 	delivered   prometheus.Counter
 	replayed    prometheus.Counter
 	dropped     prometheus.Counter
@@ -122,6 +125,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	return &Metrics{
 		subscribers: gauges[metricSubscribers],
 		published:   counters[metricPublished],
+		announced:   counters[metricAnnounced],
 		delivered:   counters[metricDelivered],
 		replayed:    counters[metricReplayed],
 		dropped:     counters[metricDropped],
@@ -151,6 +155,9 @@ func (m *Metrics) Subscribers(delta int) { m.subscribers.Add(float64(delta)) }
 
 // Published counts an update that the history has acknowledged.
 func (m *Metrics) Published() { m.published.Inc() }
+
+// Announced counts n events of subscriptions that the history has acknowledged.
+func (m *Metrics) Announced(n int) { m.announced.Add(float64(n)) }
 
 // Delivered counts n events queued live for readers.
 func (m *Metrics) Delivered(n int) { m.delivered.Add(float64(n)) }

@@ -17,6 +17,7 @@ func useAll(m *obs.Metrics) {
 	m.Subscribers(2)
 	m.Subscribers(-1)
 	m.Published()
+	m.Announced(2)
 	m.Delivered(3)
 	m.Replayed(4)
 	m.Dropped(5)
@@ -98,13 +99,14 @@ func TestMetrics_count(t *testing.T) {
 		got[f.GetName()] = v.GetCounter().GetValue() + v.GetGauge().GetValue()
 	}
 	want := map[string]float64{
-		"cinnabar_hub_subscribers":             1,
-		"cinnabar_hub_updates_published_total": 1,
-		"cinnabar_hub_events_delivered_total":  3,
-		"cinnabar_hub_events_replayed_total":   4,
-		"cinnabar_hub_events_dropped_total":    5,
-		"cinnabar_hub_streams_cut_total":       1,
-		"cinnabar_hub_requests_refused_total":  1,
+		"cinnabar_hub_subscription_events_total": 2,
+		"cinnabar_hub_subscribers":               1,
+		"cinnabar_hub_updates_published_total":   1,
+		"cinnabar_hub_events_delivered_total":    3,
+		"cinnabar_hub_events_replayed_total":     4,
+		"cinnabar_hub_events_dropped_total":      5,
+		"cinnabar_hub_streams_cut_total":         1,
+		"cinnabar_hub_requests_refused_total":    1,
 
 		"cinnabar_hub_revocations":                           6,
 		"cinnabar_hub_revocation_log_position":               7,
@@ -134,6 +136,7 @@ func TestMetrics_doNotAllocateWhenHot(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		m.Subscribers(1)
 		m.Published()
+		m.Announced(2)
 		m.Delivered(1)
 		m.Replayed(1)
 		m.Dropped(1)

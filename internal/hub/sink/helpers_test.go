@@ -49,6 +49,7 @@ type server struct {
 // Subscribers and the other methods make a server the hub's metrics.
 func (s *server) Subscribers(int) {}
 func (s *server) Published()      {}
+func (s *server) Announced(int)   {}
 func (s *server) Delivered(n int) { s.progress.Add(int64(n)) }
 func (s *server) Replayed(n int)  { s.progress.Add(int64(n)) }
 func (s *server) Cut(string)      {}
