@@ -91,7 +91,7 @@ func TestLoadHub_refuses(t *testing.T) {
 		"a second document":                            {text: minimal + "---\nlisten: x\n", want: []string{"more than one"}},
 		"no issuer":                                    {text: "public_url: https://h.example/hub\ntls: { mode: off }\n", want: []string{"issuers"}},
 		"a hub URL without a path":                     {text: strings.Replace(minimal, "/.well-known/mercure", "/", 1), want: []string{"public_url"}},
-		"active subscriptions, which do not exist yet": {text: minimal + "subscriptions: true\n", want: []string{"subscriptions"}},
+		"a number of kept events which is less than 0": {text: minimal + "history: { max_subscription_events: -1 }\n", want: []string{"history.max_subscription_events", "must not be negative"}},
 		"two sources for one key":                      {text: strings.Replace(minimal, "secret_file: pub.secret", "secret_file: a, pem_file: b", 1), want: []string{"exactly one"}},
 		"half a client for revocations":                {text: minimal + "  - { id: https://as.example, authorization_server: true, revocations: { client_id: hub } }\n", want: []string{"issuers[1].revocations", "go together"}},
 		"revocations of a self-issuer":                 {text: strings.Replace(minimal, "keys:", "revocations: { client_id: hub, client_key_file: k }\n    keys:", 1), want: []string{"issuers[0].revocations", "authorization_server"}},

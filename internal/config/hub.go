@@ -30,7 +30,7 @@ type Hub struct {
 	TLS TLS `yaml:"tls"`
 	// Whether subscribers without a token get public updates. false: every subscriber needs a token.
 	Anonymous bool `yaml:"anonymous"`
-	// Active subscriptions: events and API. Not available in this version: only false is accepted.
+	// Active subscriptions: whether the hub publishes an event when a subscription begins or ends, and lists those that are active.
 	Subscriptions bool `yaml:"subscriptions"`
 	// Origins of pages on other sites that may use the hub: scheme://host[:port], compared exactly.
 	CORSOrigins []string `yaml:"cors_origins"`
@@ -148,6 +148,8 @@ type History struct {
 	Path File `yaml:"path"`
 	// How many updates are kept. 0: no limit by number.
 	MaxEvents int `yaml:"max_events"`
+	// How many events of active subscriptions are kept, beside the updates. 0: no limit by number.
+	MaxSubscriptionEvents int `yaml:"max_subscription_events"`
 	// How many bytes are kept. 0: no limit by size.
 	MaxBytes ByteSize `yaml:"max_bytes"`
 	// How long updates are kept. 0s: no limit by age.
@@ -246,7 +248,7 @@ func DefaultHub() Hub {
 		TLS:                   TLS{Mode: "files"},
 		Anonymous:             true,
 		Cookie:                Cookie{Name: "__Secure-mercure_access_token"},
-		History:               History{Driver: "segments", Path: "data/history", MaxEvents: 1_000_000, MaxBytes: 1 << 30},
+		History:               History{Driver: "segments", Path: "data/history", MaxEvents: 1_000_000, MaxSubscriptionEvents: 100_000, MaxBytes: 1 << 30},
 		Heartbeat:             15 * time.Second,
 		MaxConnectionLifetime: time.Hour,
 		Retry:                 2 * time.Second,
@@ -281,11 +283,12 @@ func (h *Hub) Validate() error {
 	if h.Resource == "" {
 		h.Resource = h.PublicURL
 	}
-	check(!h.Subscriptions, "subscriptions: active subscriptions are not available in this version; leave the key out")
 	check(len(h.Session.AdoptClients) == 0, "session.adopt_clients: not available in this version; leave the key out")
 	check(h.Cookie.Name != "", "cookie.name: must not be empty")
 	check(slices.Contains(HistoryDrivers(), h.History.Driver), "history.driver: %q is not %s", h.History.Driver, strings.Join(HistoryDrivers(), ", "))
 	check(!h.History.Durable() || h.History.Path != "", "history.path: needed by the %s driver", h.History.Driver)
+	check(h.History.MaxEvents >= 0 && h.History.MaxSubscriptionEvents >= 0 && h.History.MaxBytes >= 0 && h.History.MaxAge >= 0,
+		"history.max_events, history.max_subscription_events, history.max_bytes, history.max_age: must not be negative; 0 means no limit")
 	if h.ControlSocket == "" && h.History.Durable() && h.History.Path != "" {
 		h.ControlSocket = File(filepath.Join(filepath.Dir(string(h.History.Path)), ControlSocketName))
 	}

@@ -97,6 +97,7 @@ func (a *App) open(ctx context.Context) error {
 	a.stack.Push("store", a.core.Close)
 	a.hubConfig = config.DefaultHub()
 	a.hubConfig.PublicURL, a.hubConfig.Resource, a.hubConfig.ResourceName = a.sites[0].hubURL, a.sites[0].hubURL, hubName
+	a.hubConfig.Subscriptions = true
 	a.hubConfig.Drain = time.Second // somebody waits at the terminal
 	a.hubConfig.ControlSocket = config.File(a.folder.ControlSocket())
 	a.hubConfig.History.Path = config.File(a.folder.HistoryDir())

@@ -75,7 +75,7 @@ func (a *App) buildSite(ctx context.Context, s *site, broker authzapp.Broker) er
 		Hub: hubhttp.Options{
 			PublicURL: s.hubURL, ResourceName: hubName, Anonymous: true, CookieName: sess.CookieName,
 			CORSOrigins: origins, AuthorizationServers: []string{s.origin},
-			DevHints: true,
+			Subscriptions: a.hubConfig.Subscriptions, DevHints: true,
 		},
 		Issuers:       []token.Issuer{{ID: s.origin, Keys: s.issuer.Ring, AuthorizationServer: true}},
 		Session:       sess,

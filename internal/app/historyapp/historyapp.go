@@ -1,5 +1,6 @@
-// Package historyapp chooses the history of a hub: for the hub itself, and for the commands that look at one no hub has
-// open. It owns the choice between the drivers, and moving updates from one to another; it does not own what a hub does with its log.
+// Package historyapp chooses the history of a hub, and where it keeps which subscribers it has: for the hub itself, and for the commands that look
+// at a history no hub has open. It owns the choice between the drivers, and moving updates from one to another; it does not own what a hub does
+// with its log.
 package historyapp
 
 import (
@@ -7,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -15,6 +17,8 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/history/bolt"
 	"github.com/cinnabar-hub/cinnabar/internal/history/memory"
 	"github.com/cinnabar-hub/cinnabar/internal/history/segments"
+	"github.com/cinnabar-hub/cinnabar/internal/presence"
+	"github.com/cinnabar-hub/cinnabar/internal/presence/local"
 )
 
 // minProcessors is how many processors a hub with a durable history schedules on at least, on machines with fewer too.
@@ -30,9 +34,12 @@ var ErrVolatile = errors.New("the memory driver keeps nothing without a running 
 func Open(ctx context.Context, c config.History, wait time.Duration, logger *slog.Logger) (history.Log, error) {
 	switch c.Driver {
 	case "memory":
-		o := memory.Options{MaxEvents: c.MaxEvents, MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge}
+		o := memory.Options{MaxEvents: c.MaxEvents, MaxSubscriptionEvents: c.MaxSubscriptionEvents, MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge}
 		if o.MaxEvents == 0 {
 			o.MaxEvents = -1 // the configuration's 0 is no limit, the driver's is its default
+		}
+		if o.MaxSubscriptionEvents == 0 {
+			o.MaxSubscriptionEvents = -1
 		}
 		if o.MaxBytes == 0 {
 			o.MaxBytes = -1
@@ -46,6 +53,22 @@ func Open(ctx context.Context, c config.History, wait time.Duration, logger *slo
 		return openDurable(ctx, c, wait, logger)
 	}
 	return nil, fmt.Errorf("unknown driver %q", c.Driver)
+}
+
+// presenceFile is the name of the file beside a durable history's own: those whose names begin with a dot are none of its files.
+const presenceFile = ".presence.db"
+
+// OpenDirectory opens where the hub keeps which subscribers it has; nil where the history is lost with the hub, as what was announced in it is. The
+// caller has the history open, which keeps other processes away, and closes the directory first.
+func OpenDirectory(c config.History, logger *slog.Logger) (presence.Directory, error) {
+	if !c.Durable() {
+		return nil, nil
+	}
+	d, err := local.Open(local.Options{Path: filepath.Join(string(c.Path), presenceFile), Logger: logger})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // Durable is a history that is kept in a folder.
@@ -63,11 +86,13 @@ type Durable interface {
 func openDurable(ctx context.Context, c config.History, wait time.Duration, logger *slog.Logger) (Durable, error) {
 	if c.Driver == "bolt" {
 		return durable(bolt.Open(ctx, bolt.Options{
-			Dir: string(c.Path), MaxEvents: c.MaxEvents, MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge, Wait: wait, Logger: logger,
+			Dir: string(c.Path), MaxEvents: c.MaxEvents, MaxSubscriptionEvents: c.MaxSubscriptionEvents, MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge,
+			Wait: wait, Logger: logger,
 		}))
 	}
 	return durable(segments.Open(ctx, segments.Options{
-		Dir: string(c.Path), MaxEvents: c.MaxEvents, MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge, Wait: wait, Logger: logger,
+		Dir: string(c.Path), MaxEvents: c.MaxEvents, MaxSubscriptionEvents: c.MaxSubscriptionEvents, MaxBytes: int64(c.MaxBytes), MaxAge: c.MaxAge,
+		Wait: wait, Logger: logger,
 	}))
 }
 
@@ -129,7 +154,8 @@ var ErrSamePlace = errors.New("source and target are in the same folder")
 
 // Imported says how an import went.
 type Imported struct {
-	// Events is how many updates were read from the source, and Kept how many of them the target has, whose limits may be narrower.
+	// Events is how many entries were read from the source, updates and subscription events, and Kept how many of them the target has, whose
+	// limits may be narrower.
 	Events int64 `json:"events"`
 	Kept   int64 `json:"kept"`
 }
@@ -164,7 +190,7 @@ func Import(ctx context.Context, from, to config.History, logger *slog.Logger) (
 		return r, err
 	}
 	s, err := target.Stats(ctx)
-	r.Kept = s.Events
+	r.Kept = s.Events + s.SubscriptionEvents
 	return r, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -59,13 +60,68 @@ func TestOpen_noLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = log.Close() }()
-	for range 100_001 { // one more than the driver keeps by itself
-		if _, err := log.Append(t.Context(), &history.Record{ID: "a", Topics: []string{"t"}}); err != nil {
+	for i := range 110_002 { // one more of each kind than the driver keeps by itself
+		if _, err := log.Append(t.Context(), &history.Record{ID: "a", Topics: []string{"t"}, Subscription: i%11 == 0}); err != nil {
 			t.Fatal(err)
+		}
+	}
+	if inspector, ok := log.(history.Inspector); ok {
+		if s, err := inspector.Stats(t.Context()); err != nil || s.SubscriptionEvents != 10_001 || s.Events != 100_001 {
+			t.Errorf("Stats() = %+v, %v", s, err)
 		}
 	}
 	if h, err := log.Head(t.Context()); err != nil || h.First != 1 {
 		t.Errorf("Head() = %+v, %v, want nothing trimmed", h, err)
+	}
+}
+
+// Subscription events have a limit of their own, and push no update out. The segments driver removes them file by file.
+func TestOpen_subscriptionEvents(t *testing.T) {
+	for _, driver := range config.HistoryDrivers() {
+		t.Run(driver, func(t *testing.T) {
+			c := config.History{Driver: driver, Path: config.File(filepath.Join(t.TempDir(), "history")), MaxEvents: 10, MaxSubscriptionEvents: 5}
+			log, err := historyapp.Open(t.Context(), c, 0, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = log.Close() }()
+			for i := range 40 {
+				r := &history.Record{ID: strconv.Itoa(i), Topics: []string{"t"}, Subscription: i >= 10}
+				if _, err := log.Append(t.Context(), r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			inspector, ok := log.(history.Inspector)
+			if !ok {
+				t.Fatal("there are no statistics")
+			}
+			if s, err := inspector.Stats(t.Context()); err != nil || s.Events != 10 ||
+				s.SubscriptionEvents < 5 || s.SubscriptionEvents > 5 && driver != "segments" {
+				t.Errorf("Stats() = %+v, %v", s, err)
+			}
+		})
+	}
+}
+
+func TestOpenDirectory(t *testing.T) {
+	if d, err := historyapp.OpenDirectory(config.History{Driver: "memory", Path: config.File(t.TempDir())}, nil); d != nil || err != nil {
+		t.Errorf("OpenDirectory(memory) = %v, %v, want none", d, err)
+	}
+	for _, driver := range []string{"segments", "bolt"} {
+		c := filled(t, driver, 1)
+		d, err := historyapp.OpenDirectory(c, nil)
+		if err != nil {
+			t.Fatalf("OpenDirectory(%s) = %v", driver, err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := len(all(t, c)); n != 1 { // the file is none of the history's
+			t.Errorf("%s: %d entries, want 1", driver, n)
+		}
+	}
+	if _, err := historyapp.OpenDirectory(config.History{Driver: "bolt", Path: config.File(filepath.Join(t.TempDir(), "missing"))}, nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("OpenDirectory() = %v without a folder, want ErrNotExist", err)
 	}
 }
 
@@ -94,6 +150,12 @@ func TestOpenOffline(t *testing.T) {
 // filled makes a history with so many updates.
 func filled(t *testing.T, driver string, count int) config.History {
 	t.Helper()
+	return filledWith(t, driver, count, func(int) bool { return false })
+}
+
+// filledWith makes a history with so many entries, of which some are subscription events.
+func filledWith(t *testing.T, driver string, count int, subscription func(n int) bool) config.History {
+	t.Helper()
 	c := config.History{Driver: driver, Path: config.File(filepath.Join(t.TempDir(), "history"))}
 	log, err := historyapp.Open(t.Context(), c, 0, nil)
 	if err != nil {
@@ -109,7 +171,7 @@ func filled(t *testing.T, driver string, count int) config.History {
 			return history.Stamped{}, io.EOF
 		}
 		n++
-		r := history.Record{ID: fmt.Sprint("id-", n), Topics: []string{"t"}, Private: n%2 == 0, Event: []byte("data: x\n\n")}
+		r := history.Record{ID: fmt.Sprint("id-", n), Topics: []string{"t"}, Private: n%2 == 0, Subscription: subscription(n), Event: []byte("data: x\n\n")}
 		return history.Stamped{Record: r, At: time.Unix(1_600_000_000+int64(n), 0)}, nil
 	})
 	if err := errors.Join(err, log.Close()); err != nil {
@@ -142,11 +204,21 @@ func TestImport(t *testing.T) {
 	for _, from := range []string{"segments", "bolt"} {
 		for _, to := range []string{"segments", "bolt"} {
 			t.Run(from+" to "+to, func(t *testing.T) {
-				source := filled(t, from, count)
+				source := filledWith(t, from, count, func(n int) bool { return n%4 == 0 })
 				target := config.History{Driver: to, Path: config.File(filepath.Join(t.TempDir(), "new", "history"))}
+				subscribers := filepath.Join(string(source.Path), ".presence.db")
+				if err := os.WriteFile(subscribers, []byte("mine"), 0o600); err != nil {
+					t.Fatal(err)
+				}
 				r, err := historyapp.Import(t.Context(), source, target, nil)
 				if err != nil || r != (historyapp.Imported{Events: count, Kept: count}) {
 					t.Fatalf("Import() = %+v, %v", r, err)
+				}
+				if b, err := os.ReadFile(subscribers); err != nil || string(b) != "mine" {
+					t.Errorf("the file of subscribers is %q, %v", b, err)
+				}
+				if _, err := os.Stat(filepath.Join(string(target.Path), ".presence.db")); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("the target has a file of subscribers: %v", err)
 				}
 				if d := cmp.Diff(all(t, source), all(t, target)); d != "" {
 					t.Errorf("the histories differ (-source +target):\n%s", d)

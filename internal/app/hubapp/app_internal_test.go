@@ -23,12 +23,15 @@ const (
 )
 
 // publishToken gives a token of the self-issuing publisher.
-func publishToken() string {
+func publishToken() string { return tokenFor("publish") }
+
+// tokenFor gives a token of the self-issuing publisher with the action on everything.
+func tokenFor(action string) string {
 	encode := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	now := time.Now().Unix()
 	signed := encode(`{"alg":"HS256","typ":"at+jwt"}`) + "." + encode(fmt.Sprintf(
 		`{"iss":%q,"sub":"s","aud":%q,"client_id":"c","jti":"j","iat":%d,"exp":%d,"authorization_details":[`+
-			`{"type":"https://mercure.rocks/authorization-detail","actions":["publish"],"topics":[{"match":"*"}]}]}`, testIssuer, testHub, now, now+60))
+			`{"type":"https://mercure.rocks/authorization-detail","actions":[%q],"topics":[{"match":"*"}]}]}`, testIssuer, testHub, now, now+60, action))
 	mac := hmac.New(sha256.New, []byte(sharedSecret))
 	mac.Write([]byte(signed))
 	return signed + "." + encode(string(mac.Sum(nil)))

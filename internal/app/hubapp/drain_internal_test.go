@@ -11,8 +11,8 @@ func TestEngine_drainEndsStreamsWhenTheHistoryDoesNotClose(t *testing.T) {
 	s := serve(t)
 	rest := s.stream(t, "")
 	repaired := make(chan struct{})
-	closeLog := s.engine.closeLog
-	s.engine.closeLog = func() error { <-repaired; return closeLog() }
+	closeStores := s.engine.closeStores
+	s.engine.closeStores = func() error { <-repaired; return closeStores() }
 	done := make(chan error, 1)
 	go func() { done <- s.engine.Drain(context.Background()) }()
 	rest()

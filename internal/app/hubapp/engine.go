@@ -20,6 +20,7 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/hub/hubhttp"
 	"github.com/cinnabar-hub/cinnabar/internal/hub/sink"
 	"github.com/cinnabar-hub/cinnabar/internal/mercure"
+	"github.com/cinnabar-hub/cinnabar/internal/presence"
 	"github.com/cinnabar-hub/cinnabar/internal/revocation"
 	"github.com/cinnabar-hub/cinnabar/internal/topic"
 )
@@ -50,7 +51,7 @@ type Engine struct {
 	logger        *slog.Logger
 	workers       *app.Workers
 	stack         app.Stack
-	closeLog      func() error // once
+	closeStores   func() error // once: the directory of subscribers, and the history
 }
 
 // EngineMetrics counts what the engine and the revocation lists do.
@@ -80,8 +81,12 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if e.Log, err = historyapp.Open(ctx, o.Config.History, o.Config.Drain+5*time.Second, o.Logger); err != nil {
 		return nil, fmt.Errorf("open history: %w", err)
 	}
-	e.closeLog = sync.OnceValue(e.Log.Close)
-	e.stack.Push("history", e.closeLog)
+	e.closeStores = sync.OnceValue(e.Log.Close)
+	e.stack.Push("history", func() error { return e.closeStores() })
+	directory, err := e.openDirectory(o)
+	if err != nil {
+		return nil, err
+	}
 	if e.Sinks, err = sink.NewSet(sink.Options{}); err != nil {
 		return nil, fmt.Errorf("watch connections: %w", err)
 	}
@@ -92,12 +97,29 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	opts.DrainWindow = o.Config.Drain
 	opts.Backlog, opts.TotalBacklog = int(o.Config.Limits.Backlog), int64(o.Config.Limits.BacklogTotal)
 	opts.Revoked = e.revocations.revokedPrincipal
+	opts.Subscriptions, opts.Directory = o.Config.Subscriptions, directory
 	opts.Metrics = o.Metrics
 	e.Hub, err = hub.New(opts)
 	if err != nil {
 		return nil, err
 	}
 	return e, nil
+}
+
+// openDirectory opens where the engine keeps which subscribers it has; nil when nobody asks. The lock of the history keeps the predecessor and the
+// successor from it, so it is closed first.
+func (e *Engine) openDirectory(o EngineOptions) (presence.Directory, error) {
+	if !o.Config.Subscriptions {
+		return nil, nil
+	}
+	d, err := historyapp.OpenDirectory(o.Config.History, o.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("open directory of subscribers: %w", err)
+	}
+	if d != nil {
+		e.closeStores = sync.OnceValue(func() error { return errors.Join(d.Close(), e.Log.Close()) })
+	}
+	return d, nil
 }
 
 // Start runs the engine until Close and serves the control socket.
@@ -188,7 +210,7 @@ func (e *Engine) Drain(ctx context.Context) error {
 	given := make(chan error, 1)
 	go func() { // Close waits for the same, and returns how closing the history went
 		err := e.stopControl()
-		_ = e.closeLog()
+		_ = e.closeStores()
 		given <- err
 	}()
 	select {

@@ -147,7 +147,8 @@ func hubOptions(c config.Hub) hubhttp.Options {
 		PublicURL: c.PublicURL, Resource: c.Resource, ResourceName: c.ResourceName,
 		Anonymous: c.Anonymous, CookieName: c.Cookie.Name,
 		CORSOrigins: c.CORSOrigins, PublishOrigins: c.PublishOrigins,
-		Limits: limits(c.Limits),
+		Subscriptions: c.Subscriptions,
+		Limits:        limits(c.Limits),
 	}
 	for _, is := range c.Issuers {
 		if is.AuthorizationServer {

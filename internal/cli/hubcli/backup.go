@@ -62,7 +62,11 @@ func runBackup(ctx context.Context, env cli.Env, p *historyPlace, target string,
 	if asJSON {
 		return cli.PrintJSON(env.Stdout, backupView{Running: h.running, Result: r})
 	}
-	return lines(env.Stdout, fmt.Sprintf("Copied %s, %s in %s, to %s", count(r.Stats.Events, "update"), humanBytes(r.Bytes), count(int64(r.Files), "file"), r.Dir))
+	what := count(r.Stats.Events, "update")
+	if n := r.Stats.SubscriptionEvents; n > 0 {
+		what += " and " + count(n, "subscription event")
+	}
+	return lines(env.Stdout, fmt.Sprintf("Copied %s, %s in %s, to %s", what, humanBytes(r.Bytes), count(int64(r.Files), "file"), r.Dir))
 }
 
 // check opens a copy of the history and reads all of it.

@@ -135,8 +135,8 @@ func statsCommand(env cli.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stats [--config FILE | --data DIR]",
 		Short: "Say how much is kept, and since when",
-		Long: "Say how many updates the history keeps, how much room they take, and from when they are. A running hub is asked through its control\n" +
-			"socket; without one the history is opened for reading, and nothing in it is changed.",
+		Long: "Say how many updates the history keeps, and how many events of active subscriptions beside them, how much room they take, and from when\n" +
+			"they are. A running hub is asked through its control socket; without one the history is opened for reading, and nothing in it is changed.",
 		Example: "  hub history stats --config hub.yaml\n  hub history stats --data .cinnabar --json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
@@ -187,8 +187,12 @@ func (v *statsView) print(out io.Writer, now time.Time) error {
 	if v.Segments > 0 {
 		size += " in " + count(int64(v.Segments), "file")
 	}
-	rows := [][2]string{{"history", place}, {"updates", grouped(v.Events)}, {"size", size}}
-	if v.Events > 0 {
+	rows := [][2]string{{"history", place}, {"updates", grouped(v.Events)}}
+	if v.SubscriptionEvents > 0 {
+		rows = append(rows, [2]string{"subscription events", grouped(v.SubscriptionEvents)})
+	}
+	rows = append(rows, [2]string{"size", size})
+	if v.Events+v.SubscriptionEvents > 0 {
 		rows = append(rows, [2]string{"oldest", humanTime(v.FirstAt, now)}, [2]string{"newest", humanTime(v.LastAt, now)}, [2]string{"last id", v.LastID})
 		rows = append(rows, [2]string{"positions", fmt.Sprintf("%d to %d", v.First, v.Last)})
 	}

@@ -24,10 +24,10 @@ func importCommand(env cli.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import --from DRIVER --from-path PATH [--config FILE | --data DIR]",
 		Short: "Copy the updates of another driver's history",
-		Long: "Copy all updates of the history in the folder PATH, which the driver DRIVER keeps, to the history that the configuration names: with their\n" +
-			"ids, in their order and with the times at which they were published, so that readers go on with the cursors they have. No hub may run\n" +
-			"with either. The history that the configuration names is made where there is none; it must be one that never had an update. Its limits\n" +
-			"hold for what it gets. The one in PATH is read alone, and not changed.",
+		Long: "Copy all updates of the history in the folder PATH, which the driver DRIVER keeps, to the history that the configuration names, and the events\n" +
+			"of active subscriptions among them: with their ids, in their order and with the times at which they were published, so that readers go\n" +
+			"on with the cursors they have. No hub may run with either. The history that the configuration names is made where there is none; it must\n" +
+			"be one that never had an update. Its limits hold for what it gets. The one in PATH is read alone, and not changed.",
 		Example: "  hub history import --from segments --from-path data/history --config hub.yaml\n" +
 			"  hub history import --from bolt --from-path /var/lib/cinnabar/bolt --config hub.yaml --json",
 		Args: cobra.NoArgs,
@@ -60,7 +60,7 @@ func durableDrivers() []string {
 	return slices.DeleteFunc(config.HistoryDrivers(), func(d string) bool { return !config.History{Driver: d}.Durable() })
 }
 
-// importView is what is shown of updates that were copied. Its JSON is a contract.
+// importView is what is shown of events that were copied. Its JSON is a contract.
 type importView struct {
 	FromDriver string `json:"from_driver"`
 	FromPath   string `json:"from_path"`
@@ -70,7 +70,7 @@ type importView struct {
 }
 
 func (v *importView) text() string {
-	text := fmt.Sprintf("Imported %s from %s in %s to %s in %s", count(v.Events, "update"), v.FromDriver, v.FromPath, v.Driver, v.Path)
+	text := fmt.Sprintf("Imported %s from %s in %s to %s in %s", count(v.Events, "event"), v.FromDriver, v.FromPath, v.Driver, v.Path)
 	if v.Kept < v.Events {
 		text += fmt.Sprintf("; its limits keep %s of them", grouped(v.Kept))
 	}

@@ -32,7 +32,7 @@ func TestHistoryImport(t *testing.T) {
 	if code != 0 || errs != "" {
 		t.Errorf("exit code %d, %q", code, errs)
 	}
-	want(t, "text", out, "Imported 3 updates from segments in DIR/old to bolt in DIR/history\n")
+	want(t, "text", out, "Imported 3 events from segments in DIR/old to bolt in DIR/history\n")
 	log := p.openBolt(0)
 	if at, err := log.Seek(t.Context(), "urn:uuid:2"); err != nil || at != 2 {
 		t.Errorf("Seek() = %d, %v: cursors must go on", at, err)
@@ -66,7 +66,7 @@ func TestHistoryImport_limits(t *testing.T) {
 	if code != 0 || errs != "" {
 		t.Errorf("exit code %d, %q", code, errs)
 	}
-	want(t, "text", out, "Imported 120 updates from segments in DIR/old to bolt in DIR/history; its limits keep 100 of them\n")
+	want(t, "text", out, "Imported 120 events from segments in DIR/old to bolt in DIR/history; its limits keep 100 of them\n")
 }
 
 func TestHistoryImport_refusals(t *testing.T) {

@@ -18,7 +18,7 @@ func verifyCommand(env cli.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify [--config FILE | --data DIR]",
 		Short: "Read all that is kept and check it",
-		Long: "Read every update that the history keeps, and every index, and compare them. A running hub is asked through its control socket and goes on\n" +
+		Long: "Read every event that the history keeps, and every index, and compare them. A running hub is asked through its control socket and goes on\n" +
 			"meanwhile; without one the history is opened for reading. Nothing is changed. The exit code is 1 when something is wrong, and the message\n" +
 			"says where.",
 		Example: "  hub history verify --config hub.yaml\n  hub history verify --data .cinnabar --json",
@@ -56,7 +56,7 @@ type verifyView struct {
 }
 
 func (v *verifyView) text() string {
-	text := fmt.Sprintf("Verified %s, %s", count(v.Events, "update"), humanBytes(v.Bytes))
+	text := fmt.Sprintf("Verified %s, %s", count(v.Events, "event"), humanBytes(v.Bytes))
 	if v.Segments > 0 {
 		text += " in " + count(int64(v.Segments), "file")
 	}

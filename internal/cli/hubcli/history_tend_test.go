@@ -81,7 +81,7 @@ func TestHistoryVerify(t *testing.T) {
 		if code != 0 || errs != "" {
 			t.Errorf("exit code %d, %q", code, errs)
 		}
-		want(t, "text", out, "Verified 3 updates, 411 bytes in 1 file, and 2 indexes: nothing is wrong\n")
+		want(t, "text", out, "Verified 3 events, 411 bytes in 1 file, and 2 indexes: nothing is wrong\n")
 		out, errs, code = p.run("history", "verify", "--json", "--config", p.config())
 		if code != 0 || errs != "" {
 			t.Errorf("exit code %d, %q", code, errs)

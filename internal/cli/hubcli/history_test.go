@@ -156,6 +156,7 @@ epoch       EPOCH
   "driver": "segments",
   "epoch": "EPOCH",
   "events": 3,
+  "subscription_events": 0,
   "bytes": 325,
   "segments": 1,
   "first": 1,
@@ -209,6 +210,7 @@ epoch     EPOCH
   "driver": "segments",
   "epoch": "EPOCH",
   "events": 0,
+  "subscription_events": 0,
   "bytes": 64,
   "segments": 1,
   "first": 1,
@@ -250,6 +252,34 @@ epoch       EPOCH
 	want(t, "error", errs, "hub: back up: ask the hub for a copy: control: not supported by this history: this history keeps nothing that could be copied\n")
 }
 
+// Subscription events are counted apart from the updates, and copied with them.
+func TestHistory_subscriptionEvents(t *testing.T) {
+	p := newPlace(t)
+	log := p.open(3)
+	defer p.close(log)
+	for n := range 2 {
+		r := &history.Record{ID: fmt.Sprintf("urn:uuid:e%d", n), Topics: []string{"/hub/subscriptions/exact/a/b"}, Private: true, Subscription: true, Event: []byte("data: {}\n\n")}
+		if _, err := log.Append(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.serve(log)
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"history", "stats", "--data", p.data()}, `(?m)^updates +3\nsubscription events +2\n(.*\n)*last id +urn:uuid:e1\npositions +1 to 5$`},
+		{[]string{"history", "stats", "--json", "--data", p.data()}, `"events": 3,\s+"subscription_events": 2,`},
+		{[]string{"history", "verify", "--data", p.data()}, `^Verified 5 events, `},
+		{[]string{"backup", "--data", p.data(), filepath.Join(p.dir, "copy")}, `^Copied 3 updates and 2 subscription events, `},
+	} {
+		out, errs, code := p.run(tc.args...)
+		if code != 0 || !regexp.MustCompile(tc.want).MatchString(out) {
+			t.Errorf("%v: exit code %d, %q\n%s", tc.args, code, errs, out)
+		}
+	}
+}
+
 // data makes the place one of 'hub dev'.
 func (p *place) data() string {
 	if err := os.Chmod(p.dir, 0o700); err != nil {
@@ -283,6 +313,7 @@ func TestBackup(t *testing.T) {
     "driver": "segments",
     "epoch": "EPOCH",
     "events": 3,
+    "subscription_events": 0,
     "bytes": 325,
     "segments": 1,
     "first": 1,

@@ -8,7 +8,9 @@ import (
 
 // What cross-origin pages may send and read. The lists are fixed: an allowed origin gets all of them.
 const (
-	corsMethods = "GET, HEAD, POST, QUERY"
+	hubCORSMethods           = "GET, HEAD, POST, QUERY"
+	subscriptionsCORSMethods = "GET, HEAD"
+
 	corsHeaders = "authorization, content-type, last-event-id, cache-control, x-mercure-session, mcp-protocol-version"
 	corsExposed = "Link, Mercure-Last-Event-ID, WWW-Authenticate, Retry-After"
 	// corsMaxAge is what Chromium caps preflight results at, in seconds.
@@ -40,17 +42,19 @@ func (a *api) corsOrigin(r *http.Request) (string, bool) {
 }
 
 // preflight answers OPTIONS: a CORS preflight of a listed origin with what it may do, everything else with Allow alone.
-func (a *api) preflight(c echo.Context) error {
-	h := c.Response().Header()
-	h.Set(echo.HeaderAllow, hubMethods)
-	h.Add(echo.HeaderVary, echo.HeaderAccessControlRequestMethod)
-	h.Add(echo.HeaderVary, echo.HeaderAccessControlRequestHeaders)
-	if _, ok := a.corsOrigin(c.Request()); ok && c.Request().Header.Get(echo.HeaderAccessControlRequestMethod) != "" {
-		h.Set(echo.HeaderAccessControlAllowMethods, corsMethods)
-		h.Set(echo.HeaderAccessControlAllowHeaders, corsHeaders)
-		h.Set(echo.HeaderAccessControlMaxAge, corsMaxAge)
+func (a *api) preflight(allow, corsMethods string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		h := c.Response().Header()
+		h.Set(echo.HeaderAllow, allow)
+		h.Add(echo.HeaderVary, echo.HeaderAccessControlRequestMethod)
+		h.Add(echo.HeaderVary, echo.HeaderAccessControlRequestHeaders)
+		if _, ok := a.corsOrigin(c.Request()); ok && c.Request().Header.Get(echo.HeaderAccessControlRequestMethod) != "" {
+			h.Set(echo.HeaderAccessControlAllowMethods, corsMethods)
+			h.Set(echo.HeaderAccessControlAllowHeaders, corsHeaders)
+			h.Set(echo.HeaderAccessControlMaxAge, corsMaxAge)
+		}
+		return c.NoContent(http.StatusNoContent)
 	}
-	return c.NoContent(http.StatusNoContent)
 }
 
 // publicCORS is the CORS protocol of metadata documents: anybody may read them, without credentials (PRM-13).

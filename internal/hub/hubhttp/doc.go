@@ -2,7 +2,7 @@
 //
 // It owns: the routes of the hub (routes.go is the only list), how a token is presented (header before cookie), the forgery
 // check of cookie publishing, CORS, the parameters of a request as they arrive in HTTP, limits on connections, the
-// protected resource metadata, and the one table of errors with their status, challenge and problem document.
+// protected resource metadata, the documents of active subscriptions, and the one table of errors with their status, challenge and problem document.
 //
 // It does not own: what a token means (token), what an update or a matcher is (mercure, topic), who may publish or read
 // what (hub), how bytes reach a subscriber (hub/sink), listeners and middleware (httpserver).
@@ -24,6 +24,6 @@
 // Handlers keep nothing of a request once the sink has it: no request, context or echo context. The only state shared by
 // requests is the count of connections.
 //
-// References: Mercure, "Subscription", "Publication", "Authorization" and "Discovery"; RFC 6750; RFC 9457; RFC 9728; the
+// References: Mercure, "Subscription", "Publication", "Authorization", "Active Subscriptions" and "Discovery"; RFC 6750; RFC 9457; RFC 9728; the
 // Fetch standard for CORS.
 package hubhttp

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,8 @@ var (
 	errTooManyConnections = errors.New("hubhttp: too many streams")
 	errAddressConnections = errors.New("hubhttp: too many streams of one client address")
 	errMethod             = errors.New("hubhttp: method not allowed")
+	errNoResource         = errors.New("hubhttp: no such resource below the subscriptions")
+	errNoSubscription     = errors.New("hubhttp: no such subscription")
 )
 
 // answer is what a client is told about an error.
@@ -75,7 +78,10 @@ const (
 
 // table maps every sentinel of this package, the engine, its sinks, the verifier and the topic compiler to its answer. A test walks the
 // exported sentinels of those packages and fails on one that is missing here.
-func table() []rule {
+func table() []rule { return slices.Concat(ownRules(), othersRules()) }
+
+// ownRules are those of the errors that arise at this edge.
+func ownRules() []rule {
 	return []rule{
 		{errNoToken, answer{status: http.StatusUnauthorized, reason: "no_token", challenge: challengeBare, detail: noToken}},
 		{errMalformedBearer, answer{
@@ -125,7 +131,19 @@ func table() []rule {
 			hint:   "One stream can carry many topics: repeat the match parameter.",
 		}},
 		{errMethod, answer{status: http.StatusMethodNotAllowed, reason: "method"}},
+		{errNoResource, answer{
+			status: http.StatusNotFound, reason: "no_resource", detail: "There is nothing at this address.",
+			hint: "Subscriptions are at subscriptions, subscriptions/{match_type}/{match} and subscriptions/{match_type}/{match}/{subscriber}, each variable percent-encoded.",
+		}},
+		{errNoSubscription, answer{
+			status: http.StatusNotFound, reason: "no_subscription", detail: "There is no such subscription, or it has ended.",
+		}},
+	}
+}
 
+// othersRules are those of the errors that come from the packages behind it.
+func othersRules() []rule {
+	return []rule{
 		{hub.ErrReserved, answer{
 			status: http.StatusBadRequest, reason: "reserved_topic", field: mercure.FieldTopic,
 			detail: "A topic lies in the namespace that is reserved for the hub.",

@@ -114,6 +114,7 @@ func start(tb testing.TB, change func(*settings)) *fixture {
 	}
 	history, err := memory.Open(memory.Options{})
 	must(tb, err)
+	s.engine.Subscriptions = s.options.Subscriptions
 	s.engine.Log, s.engine.Compiler, s.engine.Logger, s.engine.Metrics = history, compiler, logger, metrics
 	f.hub, err = hub.New(s.engine)
 	must(tb, err)

@@ -54,7 +54,8 @@ type Options struct {
 	PublishOrigins []string
 	// AuthorizationServers are the issuer identifiers named in the protected resource metadata.
 	AuthorizationServers []string
-	// Subscriptions announces active subscriptions in the metadata.
+	// Subscriptions serves the API of active subscriptions, and announces it in the metadata; without it, its paths are 404 (ACT-01, ACT-47).
+	// It goes with hub.Options.Subscriptions.
 	Subscriptions bool
 	// Limits bounds requests; the zero value means mercure.DefaultLimits.
 	Limits mercure.Limits

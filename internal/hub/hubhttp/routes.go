@@ -12,6 +12,7 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
 	"github.com/cinnabar-hub/cinnabar/internal/hub"
 	"github.com/cinnabar-hub/cinnabar/internal/hub/sink"
+	"github.com/cinnabar-hub/cinnabar/internal/mercure"
 	"github.com/cinnabar-hub/cinnabar/internal/topic"
 )
 
@@ -20,21 +21,25 @@ const methodQuery = "QUERY"
 
 // What Allow says about each resource.
 const (
-	hubMethods      = "GET, HEAD, OPTIONS, POST, QUERY"
-	metadataMethods = "GET, HEAD, OPTIONS"
+	hubMethods           = "GET, HEAD, OPTIONS, POST, QUERY"
+	subscriptionsMethods = "GET, HEAD, OPTIONS"
+	metadataMethods      = "GET, HEAD, OPTIONS"
 )
 
 // Names of endpoints in logs and metrics.
 const (
-	endpointPublish   = "publish"
-	endpointSubscribe = "subscribe"
-	endpointMetadata  = "metadata"
-	endpointOther     = "other"
+	endpointPublish       = "publish"
+	endpointSubscribe     = "subscribe"
+	endpointSubscriptions = "subscriptions"
+	endpointMetadata      = "metadata"
+	endpointOther         = "other"
 )
 
 // api is the edge of one hub. All fields are set once by Register.
 type api struct {
 	options        Options
+	url            string // of the hub, as the URL parser writes it
+	depth          int    // slashes in the path of the collection of subscriptions
 	hub            *hub.Hub
 	sinks          *sink.Set
 	verifier       Verifier
@@ -103,6 +108,8 @@ func newAPI(o Options, u *url.URL, d Dependencies) (*api, error) {
 	}
 	return &api{
 		options:        o,
+		url:            u.String(),
+		depth:          strings.Count(u.EscapedPath()+mercure.SubscriptionsPath, "/"),
 		hub:            d.Hub,
 		sinks:          d.Sinks,
 		verifier:       d.Verifier,
@@ -127,14 +134,35 @@ func (a *api) routes(e *echo.Echo, u *url.URL) {
 	e.Add(http.MethodHead, path, a.cors(a.endpoint(endpointSubscribe, a.subscribeHead)))
 	e.Add(methodQuery, path, a.cors(a.endpoint(endpointSubscribe, a.subscribe)))
 	e.Add(http.MethodPost, path, a.cors(a.endpoint(endpointPublish, a.publish)))
-	e.Add(http.MethodOptions, path, a.cors(a.preflight))
+	e.Add(http.MethodOptions, path, a.cors(a.preflight(hubMethods, hubCORSMethods)))
 	e.RouteNotFound(path, a.cors(a.endpoint(endpointOther, methodNotAllowed(hubMethods))))
+
+	if a.options.Subscriptions {
+		a.subscriptionRoutes(e, u)
+	}
 
 	path = routePath(metadataURL(u))
 	e.Add(http.MethodGet, path, publicCORS(a.metadataHandler))
 	e.Add(http.MethodHead, path, publicCORS(a.metadataHandler))
 	e.Add(http.MethodOptions, path, publicCORS(publicPreflight))
 	e.RouteNotFound(path, publicCORS(a.endpoint(endpointMetadata, methodNotAllowed(metadataMethods))))
+}
+
+// subscriptionRoutes is the list of the routes of active subscriptions. The router sees the path of a request decoded, unless that would lose
+// something, such as a slash in a matcher: so a hub URL with characters that need encoding is there in both forms.
+func (a *api) subscriptionRoutes(e *echo.Echo, u *url.URL) {
+	paths := []string{routePath(u)}
+	if encoded := literal(u.EscapedPath()); encoded != paths[0] {
+		paths = append(paths, encoded)
+	}
+	for _, path := range paths {
+		for _, path := range []string{path + mercure.SubscriptionsPath, path + mercure.SubscriptionsPath + "/*"} {
+			e.Add(http.MethodGet, path, a.cors(a.endpoint(endpointSubscriptions, a.activeSubscriptions)))
+			e.Add(http.MethodHead, path, a.cors(a.endpoint(endpointSubscriptions, a.activeSubscriptions)))
+			e.Add(http.MethodOptions, path, a.cors(a.preflight(subscriptionsMethods, subscriptionsCORSMethods)))
+			e.RouteNotFound(path, a.cors(a.endpoint(endpointSubscriptions, methodNotAllowed(subscriptionsMethods))))
+		}
+	}
 }
 
 // endpoint answers the errors of h.
@@ -162,5 +190,8 @@ func routePath(u *url.URL) string {
 	if u.RawPath != "" {
 		path = u.RawPath
 	}
-	return strings.ReplaceAll(path, ":", `\:`)
+	return literal(path)
 }
+
+// literal returns a path with colons that the router takes literally.
+func literal(path string) string { return strings.ReplaceAll(path, ":", `\:`) }

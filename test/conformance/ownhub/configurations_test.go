@@ -1,10 +1,6 @@
 package ownhub_test
 
-import (
-	"time"
-
-	"github.com/cinnabar-hub/cinnabar/test/conformance/suite"
-)
+import "time"
 
 // configuration is one of our hub's, with what the suite is told of it.
 type configuration struct {
@@ -20,14 +16,15 @@ type configuration struct {
 	segments bool // history in segments; otherwise in memory
 	closed   bool // no anonymous subscribers
 
+	subscriptions bool // active ones
+
 	cors      string // an origin that may use the hub
 	publisher string // an origin that may publish with the cookie
 
 	heartbeat, lifetime time.Duration // 0: as by default, which is too long to wait for
 
-	expect []suite.Feature // what the hub should have, besides what all have
-	heavy  bool            // the load-shaped checks run here
-	usual  bool            // it runs without -all too
+	heavy bool // the load-shaped checks run here
+	usual bool // it runs without -all too
 }
 
 // issuer signs tokens with keys that we hold.
@@ -57,8 +54,8 @@ func configurations() []configuration {
 			issuers: self("HS256"), heavy: true, usual: true,
 		},
 		{
-			name: "nginx", about: "http behind nginx, which ends TLS; history in segments; ES256",
-			nginx: true, issuers: self("ES256"), segments: true, heavy: true,
+			name: "nginx", about: "http behind nginx, which ends TLS; active subscriptions, history in segments; ES256",
+			subscriptions: true, nginx: true, issuers: self("ES256"), segments: true, heavy: true,
 		},
 		{
 			name: "closed", about: "https, no anonymous subscribers, history in segments, a key for each role; ES256",
@@ -78,13 +75,12 @@ func configurations() []configuration {
 			issuers: self("EdDSA", "ES384"), server: true,
 		},
 		{
-			name: "path", about: "http at /hubs/live, a resource identifier that is not the hub URL, history in segments; EdDSA and PS256",
-			path: "/hubs/live", resource: "https://live.example.com/", segments: true, issuers: self("EdDSA", "PS256"),
+			name: "path", about: "http at /hubs/live, a resource identifier that is not the hub URL, active subscriptions, history in segments; EdDSA and PS256",
+			subscriptions: true, path: "/hubs/live", resource: "https://live.example.com/", segments: true, issuers: self("EdDSA", "PS256"),
 		},
 		{
-			name: "watched", about: "http, active subscriptions expected (not built yet), connections of 20 s at most; ES256",
-			segments: true, lifetime: 20 * time.Second, issuers: self("ES256"), cors: "https://app.example.com", publisher: "https://app.example.com",
-			expect: []suite.Feature{suite.Subscriptions},
+			name: "watched", about: "http, active subscriptions, connections of 20 s at most; ES256",
+			subscriptions: true, segments: true, lifetime: 20 * time.Second, issuers: self("ES256"), cors: "https://app.example.com", publisher: "https://app.example.com",
 		},
 	}
 }

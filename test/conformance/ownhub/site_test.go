@@ -129,6 +129,9 @@ func (s *site) startHub(t *testing.T) {
 	} else {
 		more.WriteString("history: { driver: memory }\n")
 	}
+	if s.subscriptions {
+		more.WriteString("subscriptions: true\n")
+	}
 	if s.cors != "" {
 		fmt.Fprintf(&more, "cors_origins: [ %s ]\npublish_origins: [ %s ]\n", s.cors, s.publisher)
 	}

@@ -92,9 +92,12 @@ func (s *site) suite(t *testing.T, args ...string) []suite.Result {
 
 // arguments describe the hub to the suite.
 func (s *site) arguments() []string {
-	features := slices.Concat([]suite.Feature{suite.Cookie, suite.QueryMethod, suite.History, suite.Metadata}, s.expect)
+	features := []suite.Feature{suite.Cookie, suite.QueryMethod, suite.History, suite.Metadata}
 	if !s.closed {
 		features = append(features, suite.Anonymous)
+	}
+	if s.subscriptions {
+		features = append(features, suite.Subscriptions)
 	}
 	names := make([]string, len(features))
 	for i, f := range features {
