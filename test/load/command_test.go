@@ -36,7 +36,9 @@ const (
 	differs fault = "differs"
 	refuses fault = "refuses"
 	closes  fault = "closes"
-	forgets fault = "forgets" // an update in the middle of what it has stored
+	forgets fault = "forgets" // an update in the middle of what is read again
+	doubles fault = "doubles" // that update
+	turns   fault = "turns"   // that update and the one before
 )
 
 // naive is a hub without tokens, which may have a fault.
@@ -82,12 +84,11 @@ func (h *naive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if cursor != "" && !slices.ContainsFunc(stored, begins) {
 		cursor = "earliest"
 	}
-	replay := cursor == "earliest"
-	for i, u := range stored {
-		if replay && reader.wants(u) && (h.fault != forgets || i != len(stored)/2) {
-			reader.events <- u.event
+	if cursor != "" {
+		if cursor != "earliest" {
+			stored = stored[slices.IndexFunc(stored, begins)+1:]
 		}
-		replay = replay || begins(u)
+		h.replay(reader, stored)
 	}
 	h.readers = append(h.readers, reader)
 	h.mu.Unlock()
@@ -107,6 +108,28 @@ func (h *naive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		}
+	}
+}
+
+// replay gives what is stored to a subscriber, with the fault.
+func (h *naive) replay(reader *naiveReader, stored []naiveUpdate) {
+	var events []string
+	for _, u := range stored {
+		if reader.wants(u) {
+			events = append(events, u.event)
+		}
+	}
+	switch i := len(events) / 2; {
+	case i == 0:
+	case h.fault == forgets:
+		events = slices.Delete(events, i, i+1)
+	case h.fault == doubles:
+		events = slices.Insert(events, i, events[i])
+	case h.fault == turns:
+		events[i-1], events[i] = events[i], events[i-1]
+	}
+	for _, e := range events {
+		reader.events <- e
 	}
 }
 
@@ -305,19 +328,26 @@ func TestOrderAmongLanes(t *testing.T) {
 	}
 }
 
-func TestHTTP2(t *testing.T) {
-	t.Parallel()
-	s := httptest.NewUnstartedServer(&naive{})
+// startTLS serves the hub over TLS, with HTTP/2, and gives its URL and the file with its certificate.
+func (h *naive) startTLS(t *testing.T) (url, ca string) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
 	s.EnableHTTP2 = true
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // certificates are refused on purpose
 	s.StartTLS()
 	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
-	ca := filepath.Join(t.TempDir(), "ca.pem")
+	ca = filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return s.URL + hubPath, ca
+}
+
+func TestHTTP2(t *testing.T) {
+	t.Parallel()
+	url, ca := (&naive{}).startTLS(t)
 	args := []string{
-		"-hub", s.URL + hubPath, "-key", secretFile(t), "-issuer", "https://issuer.example", "-n", "10", "-c", "2", "-events", "40", "-streams", "4",
+		"-hub", url, "-key", secretFile(t), "-issuer", "https://issuer.example", "-n", "10", "-c", "2", "-events", "40", "-streams", "4",
 	}
 	for _, more := range [][]string{{"-http2", "-ca", ca}, {"-http2", "-insecure"}, {"-ca", ca}} {
 		code, results, errs := runLoad(t, append(args, more...)...)
@@ -330,18 +360,27 @@ func TestHTTP2(t *testing.T) {
 	}
 }
 
+// startFloor serves a floor until the test ends or stop is called, which gives how that went.
+func startFloor(t *testing.T, log string) (url string, stop func() error) {
+	t.Helper()
+	var c net.ListenConfig
+	l, err := c.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := newCancel(t)
+	ended := make(chan error, 1)
+	go func() { ended <- serveFloor(ctx, l, log) }()
+	stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	t.Cleanup(func() { _ = stop() })
+	return "http://" + l.Addr().String() + hubPath, stop
+}
+
 func TestFloor(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"", filepath.Join(t.TempDir(), "log")} {
-		var c net.ListenConfig
-		l, err := c.Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := newCancel(t)
-		ended := make(chan error, 1)
-		go func() { ended <- serveFloor(ctx, l, file) }()
-		args := []string{"-hub", "http://" + l.Addr().String() + hubPath, "-key", secretFile(t), "-issuer", "https://issuer.example", "-n", "20", "-c", "4", "-events", "100"}
+		url, stop := startFloor(t, file)
+		args := []string{"-hub", url, "-key", secretFile(t), "-issuer", "https://issuer.example", "-n", "20", "-c", "4", "-events", "100"}
 		code, results, errs := runLoad(t, append(args, "-scenario", "fan-out,topics,durable")...)
 		if code != exitWhole || len(results) != 3 || results[0].Delivered != 2000 || results[1].Delivered != 100 {
 			t.Errorf("exit code %d, %+v, %s", code, results, errs)
@@ -351,8 +390,7 @@ func TestFloor(t *testing.T) {
 				t.Errorf("%s: exit code %d, %q, want 501", scenario, code, errs)
 			}
 		}
-		cancel()
-		if err := <-ended; err != nil {
+		if err := stop(); err != nil {
 			t.Error(err)
 		}
 		if raw, err := os.ReadFile(file); file != "" && (err != nil || bytes.Count(raw, []byte("\n\n")) < 300) {
@@ -404,6 +442,11 @@ func TestUsage(t *testing.T) {
 		"private without key":    {[]string{"-token-file", secret, "-scenario", "private"}, "need -key"},
 		"start and key":          {[]string{"-start", "x", "-key", secret, "-issuer", "x"}, "-start"},
 		"idle without pid":       {[]string{"-key", secret, "-issuer", "x", "-scenario", "idle"}, "-pid"},
+		"who cannot stall":       {[]string{"-key", secret, "-issuer", "x", "-scenario", "fan-out,topics", "-stalled", "1"}, "nobody to stall in topics"},
+		"fewer than none stall":  {[]string{"-key", secret, "-issuer", "x", "-stalled", "-1"}, "-stalled"},
+		"https without start":    {[]string{"-key", secret, "-issuer", "x", "-https"}, "-https needs -start"},
+		"HTTP/2 without https":   {[]string{"-start", "x", "-http2"}, "needs -https"},
+		"one plain of one":       {[]string{"-start", "x", "-https", "-versus-plain"}, "-versus-plain needs -versus"},
 		"no hub":                 {[]string{"-hub", "http://127.0.0.1:1/x", "-key", secret, "-issuer", "x", "-n", "1"}, "refused"},
 		"versus alone":           {[]string{"-versus", "floor", "-key", secret, "-issuer", "x"}, "-versus needs -start"},
 		"no program":             {[]string{"-start", secret + "x"}, "start the hub"},

@@ -44,7 +44,7 @@ func (o *options) compare(ctx context.Context, name string, out *report) error {
 	for range o.times {
 		for side, start := range []string{o.start, o.versus} {
 			one := *o
-			one.start = start
+			one.start, one.https = start, o.https && (side == 0 || !o.plain)
 			results := report{w: io.Discard, keep: true}
 			if err := one.scenario(ctx, name, &results); err != nil {
 				return fmt.Errorf("%s: %w", start, err)

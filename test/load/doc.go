@@ -14,13 +14,16 @@
 // goroutine borrows one of 64 KiB until it has read what there is. There is no timer and no channel per subscriber. A byte-level
 // parser takes the head, the chunks and the lines apart; it copies nothing but the first bytes of a line that a read has cut.
 //
+// A subscriber that is to stall (-stalled) waits in the same way, for its pool to be closed, on a connection with the smallest buffers that there
+// are.
+//
 // # How it accounts
 //
 // The data of every update names a lane and a number in it (see mark). A lane has one publisher, which publishes one update at a
 // time, so every subscriber of a lane must see the numbers 0, 1, 2 … in this order, each once. What is missing in the end is
 // lost, unless its publication was not acknowledged; what comes after a later one is late; what comes again is a repeat; and
 // what comes to a subscriber that did not ask for it, or may not have it, is a stray. Subscribers of the same lanes must also agree on the
-// order among the lanes.
+// order among the lanes. While a subscriber stalls it follows nothing; when it comes back it has everything still to see.
 //
 // # How it is bounded
 //

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cinnabar-hub/cinnabar/internal/devcert"
 	"github.com/cinnabar-hub/cinnabar/test/conformance/jose"
 )
 
@@ -27,6 +28,13 @@ type launched struct {
 const (
 	launchedIssuer = "https://issuer.load.example"
 	hubPath        = "/.well-known/mercure"
+)
+
+// What a hub that speaks https finds in its folder, and what its clients trust.
+const (
+	certFile    = "server.crt"
+	certKeyFile = "server.key"
+	caFile      = "ca.crt"
 )
 
 // startWait bounds a hub's start, stopWait its end.
@@ -47,11 +55,15 @@ func (o *options) launch(ctx context.Context) (*launched, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+	scheme, err := h.secure()
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
 	port, err := freePort(ctx)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	h.options.hub = "http://127.0.0.1:" + strconv.Itoa(port) + hubPath
+	h.options.hub = scheme + "://127.0.0.1:" + strconv.Itoa(port) + hubPath
 	h.options.audience = h.options.hub
 	db := o.db
 	if db == "" {
@@ -94,6 +106,22 @@ func (o *options) command(r *strings.Replacer, port int, dir string) ([]string, 
 		words[i] = r.Replace(words[i])
 	}
 	return words, nil
+}
+
+// secure makes a certificate when the hub is to speak https, and gives the scheme of its URL.
+func (h *launched) secure() (string, error) {
+	o := &h.options
+	if words := strings.Fields(o.start); !o.https || len(words) > 0 && words[0] == "floor" {
+		o.http2 = false
+		return "http", nil
+	}
+	if _, _, err := devcert.Certificate(h.dir, time.Now()); err != nil {
+		return "", err
+	}
+	if o.ca == "" {
+		o.ca = filepath.Join(h.dir, caFile)
+	}
+	return "https", nil
 }
 
 // keys makes a key, and gives the file with the half that the hub needs.

@@ -21,6 +21,7 @@ type options struct {
 	hub, start, versus, db, dir   string
 	scenarios                     string
 	n, c, size, window            int
+	stalled                       int
 	events, history               int
 	rate                          float64
 	duration, stall, rest         time.Duration
@@ -30,6 +31,7 @@ type options struct {
 	tokens                        bool
 	ca                            string
 	insecure, http2               bool
+	https, plain                  bool // of what -start and -versus start: https for both; plain for -versus
 	streams, sources, connections int
 	times                         int
 	pid                           int
@@ -43,6 +45,8 @@ func (o *options) flags(fs *flag.FlagSet) {
 	fs.StringVar(&o.hub, "hub", "http://127.0.0.1:8080/.well-known/mercure", "the hub's `URL`")
 	fs.StringVar(&o.scenarios, "scenario", "fan-out", "what to do, or several of them with commas between, or all: "+strings.Join(scenarioNames(), ", "))
 	fs.IntVar(&o.n, "n", 1000, "subscribers")
+	fs.IntVar(&o.stalled, "stalled", 0, "fan-out, private: do it a second time beside so many further subscribers that do not read, and tell what that does to the others; "+
+		"then those come back for what they missed")
 	fs.IntVar(&o.c, "c", 16, "publishers, each with one connection and one update at a time")
 	fs.IntVar(&o.size, "size", 200, fmt.Sprintf("bytes of data of an update, at least %d", markBytes))
 	fs.DurationVar(&o.duration, "duration", 5*time.Second, "how long to publish at most; idle: how long to wait")
@@ -62,7 +66,7 @@ func (o *options) flags(fs *flag.FlagSet) {
 	fs.BoolVar(&o.tokens, "tokens", false, "every subscriber has a token of its own (needs -key)")
 	fs.StringVar(&o.ca, "ca", "", "`file` with the certificates to trust, PEM")
 	fs.BoolVar(&o.insecure, "insecure", false, "accept any certificate")
-	fs.BoolVar(&o.http2, "http2", false, "subscribers speak HTTP/2 (https only); publishers speak HTTP/1.1 always")
+	fs.BoolVar(&o.http2, "http2", false, "subscribers speak HTTP/2 (https only, so -start needs -https); publishers speak HTTP/1.1 always")
 	fs.IntVar(&o.streams, "streams", 100, "with -http2: subscribers of one connection")
 	fs.IntVar(&o.sources, "sources", 0, "connect from so many addresses, 127.0.1.1 and following, to a hub on this machine; 0: from one (at most some 28,000 subscribers)")
 	fs.IntVar(&o.connections, "handshakes", 128, "how many subscribers connect at the same time")
@@ -70,7 +74,9 @@ func (o *options) flags(fs *flag.FlagSet) {
 	fs.StringVar(&o.topics, "topics", "https://load.example/", "absolute `URL` below which the topics are")
 	fs.StringVar(&o.start, "start", "", "`command` that starts a hub for each scenario, instead of -hub. {port} {dir} {key} {alg} {issuer} {audience} {db} are replaced; "+
 		"it must stay in the foreground. 'floor' is a built-in server that only delivers, 'floor sync' one that also stores and syncs")
+	fs.BoolVar(&o.https, "https", false, fmt.Sprintf("with -start: the hub speaks https, with a certificate made for it: {dir}/%s, {dir}/%s; a floor speaks plain HTTP/1.1 always", certFile, certKeyFile))
 	fs.StringVar(&o.versus, "versus", "", "with -start: `command` that starts another hub, to compare with: both get each scenario in turn, and what is told is the ratio")
+	fs.BoolVar(&o.plain, "versus-plain", false, "with -versus and -https: that hub speaks plain HTTP/1.1")
 	fs.IntVar(&o.times, "times", 3, "with -versus: how many times")
 	fs.StringVar(&o.db, "db", "", "with -start: what {db} becomes (default: history in a new folder)")
 	fs.StringVar(&o.dir, "dir", "", "with -start: `folder` for the new folders (default: the system's for temporary files)")
@@ -99,7 +105,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 const help = `Load puts a load on a hub that speaks Mercure 1.0, and says what it made of it.
 
   load -hub URL -key FILE -issuer ISS [-scenario NAME] [-n SUBSCRIBERS] [-c PUBLISHERS]
-  load -start 'COMMAND {port} …' [-scenario NAME]
+  load -start 'COMMAND {port} …' [-https [-http2]] [-scenario NAME]
   load -start 'COMMAND {port} …' -versus floor [-scenario NAME]
   load floor -listen ADDR [-log FILE]     the server behind -start floor
 
@@ -135,6 +141,9 @@ func (o *options) check() error {
 			return fmt.Errorf("-%s: too small", name)
 		}
 	}
+	if err := o.checkStalled(); err != nil {
+		return err
+	}
 	u, err := url.Parse(o.topics)
 	if err != nil || u.Scheme == "" || u.Host == "" || !strings.HasSuffix(o.topics, "/") {
 		return errors.New("-topics: not an absolute URL that ends with a slash")
@@ -149,16 +158,35 @@ func (o *options) check() error {
 		return errors.New("-hub: not an absolute http or https URL")
 	case o.versus != "" && (o.start == "" || o.db != ""):
 		return errors.New("-versus needs -start, and no -db")
+	case o.https && o.start == "":
+		return errors.New("-https needs -start; with -hub, the URL says it")
+	case o.plain && (o.versus == "" || !o.https):
+		return errors.New("-versus-plain needs -versus and -https")
 	case o.start == "" && (o.key == "") == (o.tokenFile == ""):
 		return errors.New("publishers need a token: give -key (with -issuer) or -token-file, one of them")
 	case o.key != "" && o.issuer == "":
 		return errors.New("-key needs -issuer")
-	case o.start != "" && (o.key != "" || o.tokenFile != "" || o.subTokenFile != "" || o.pid != 0 || o.http2):
-		return errors.New("-start makes its own key and speaks plain HTTP/1.1: no -key, no token, no -pid and no -http2 with it")
-	case o.http2 && hub.Scheme != "https":
+	case o.start != "" && (o.key != "" || o.tokenFile != "" || o.subTokenFile != "" || o.pid != 0):
+		return errors.New("-start makes its own key: no -key, no token and no -pid with it")
+	case o.http2 && o.start != "" && !o.https:
+		return errors.New("-http2 with -start needs -https")
+	case o.http2 && o.start == "" && hub.Scheme != "https":
 		return errors.New("-http2 needs an https URL")
 	case o.start == "" && o.key == "" && (o.tokens || slices.ContainsFunc(o.args, needsTokens)):
 		return errors.New("tokens for each subscriber need -key")
+	}
+	return nil
+}
+
+// checkStalled says whether subscribers can stall in every scenario: elsewhere one is given too little to hold it back.
+func (o *options) checkStalled() error {
+	if o.stalled < 0 {
+		return errors.New("-stalled: must not be negative")
+	}
+	for _, s := range o.args {
+		if o.stalled > 0 && s != "fan-out" && s != "private" {
+			return fmt.Errorf("-stalled: there is nobody to stall in %s, only in fan-out and private, where every update is for all", s)
+		}
 	}
 	return nil
 }

@@ -42,6 +42,10 @@ type pool struct {
 	dial *dialer
 	run  uint32
 	base time.Time // marks tell times from here on
+	kind string    // what its subscribers are called
+
+	hold    <-chan struct{}    // closed by release: until then nobody reads beyond the head of the response; nil: all read
+	release context.CancelFunc // nil without hold
 
 	readers []*reader
 	groups  []*group
@@ -119,6 +123,9 @@ func (p *pool) close() {
 			r.cancel()
 		}
 	}
+	if p.release != nil {
+		p.release() // last, so that there is nothing to read any more
+	}
 	p.done.Wait()
 	for _, g := range p.groups {
 		g.transport.CloseIdleConnections()
@@ -137,10 +144,17 @@ func (r *reader) read(ctx context.Context, opened func(error)) {
 		read = r.read2
 	}
 	err := read(ctx, func() { r.opened = r.pool.since(); answer(nil) })
-	answer(fmt.Errorf("subscriber %d: %w", r.index, err))
+	answer(fmt.Errorf("%s %d: %w", r.pool.kind, r.index, err))
 	if !r.pool.closing.Load() {
 		r.pool.closed.Add(1)
 		r.pool.failure.CompareAndSwap(nil, &err)
+	}
+}
+
+// stall waits as long as the pool's subscribers are not to read.
+func (r *reader) stall() {
+	if r.pool.hold != nil {
+		<-r.pool.hold
 	}
 }
 
@@ -170,6 +184,7 @@ func (r *reader) read1(ctx context.Context, opened func()) error {
 		if resp.open && r.opened == 0 {
 			_ = conn.SetDeadline(time.Time{}) // fails only with the next read
 			opened()
+			r.stall()
 		}
 		return err
 	})
@@ -210,6 +225,7 @@ func (r *reader) read2(ctx context.Context, opened func()) error {
 	r.resumed = resp.Header.Get("Mercure-Last-Event-ID")
 	g.once.Do(func() { close(g.opened) })
 	opened()
+	r.stall()
 	events := r.events()
 	return r.pump(resp.Body, func(p []byte) error {
 		events.feed(p)
@@ -281,6 +297,7 @@ type dialer struct {
 	tls     *tls.Config // nil: plain
 	http2   bool        // for subscribers
 	streams int         // of one HTTP/2 connection
+	narrow  bool        // connections take in as little as can be without being read
 	sources int         // addresses from 127.0.1.1 on that connections come from in turn; 0: the system chooses
 }
 
@@ -310,6 +327,9 @@ func (d *dialer) open(ctx context.Context, i int) (net.Conn, error) {
 	if d.sources > 0 {
 		n.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%d.sources))}
 	}
+	if d.narrow {
+		n.Control = narrow
+	}
 	conn, err := n.DialContext(ctx, "tcp", d.address())
 	if err != nil {
 		return nil, err
@@ -332,11 +352,16 @@ func (d *dialer) address() string {
 func (d *dialer) transport() *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
+	var windows http.HTTP2Config
+	if d.narrow {
+		windows.MaxReceiveBufferPerStream = 64 << 10 // the least that there can be
+	}
 	return &http.Transport{
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return d.open(ctx, 0) },
 		TLSClientConfig:     d.tls.Clone(),
 		TLSHandshakeTimeout: patience, ResponseHeaderTimeout: patience,
 		Protocols:          &protocols,
+		HTTP2:              &windows,
 		DisableCompression: true,
 	}
 }

@@ -27,8 +27,9 @@ type result struct {
 	ConnectedRate float64 `json:"connected_per_s,omitempty"`
 	Publish       *quant  `json:"publish_ms,omitempty"`
 	Delivery      *quant  `json:"delivery_ms,omitempty"`
-	First         float64 `json:"first_event_ms,omitempty"` // replay: from connecting to the first update, median
-	Last          float64 `json:"last_event_ms,omitempty"`  // and to the last
+	Beside        *beside `json:"to_without_stalled,omitempty"` // ratios
+	First         float64 `json:"first_event_ms,omitempty"`     // replay: from connecting to the first update, median
+	Last          float64 `json:"last_event_ms,omitempty"`      // and to the last
 
 	HubCPU      float64 `json:"hub_cpu_s,omitempty"`
 	HubResident int64   `json:"hub_resident_bytes,omitempty"`
@@ -126,6 +127,9 @@ func (r *result) text(w io.Writer) error {
 	}
 	if q := r.Delivery; q != nil {
 		row(true, "delivery latency", "p50 %.2f ms, p99 %.2f ms, longest %.2f ms", q.P50, q.P99, q.Max)
+	}
+	if b := r.Beside; b != nil {
+		row(true, "to those before", "delivered a second × %.2f, delivery latency p50 × %.2f, p99 × %.2f", b.Delivered, b.P50, b.P99)
 	}
 	row(r.Last > 0, "from connecting", "to the first update %.2f ms, to the last %.2f ms", r.First, r.Last)
 	row(r.HubResident > 0, "hub", "%.2f s CPU, %.1f MiB resident", r.HubCPU, float64(r.HubResident)/(1<<20))

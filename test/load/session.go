@@ -104,7 +104,7 @@ func (s *session) tokens(run string) (err error) {
 
 // pool gives a pool without subscribers.
 func (s *session) pool() *pool {
-	p := &pool{dial: s.dial, run: s.run, base: s.base}
+	p := &pool{dial: s.dial, run: s.run, base: s.base, kind: "subscriber"}
 	p.large.New = func() any { return new([largeBuffer]byte) }
 	return p
 }
@@ -118,7 +118,7 @@ func (s *session) connect(ctx context.Context, p *pool, n int, spec func(i int) 
 		if !s.o.tokens && !needsTokens(s.name) {
 			continue
 		}
-		token, err := s.minter.mint(fmt.Sprintf("subscriber/%d", i), grant{action: "subscribe", exact: specs[i].exact, patterns: specs[i].patterns})
+		token, err := s.minter.mint(fmt.Sprintf("%s/%d", p.kind, i), grant{action: "subscribe", exact: specs[i].exact, patterns: specs[i].patterns})
 		if err != nil {
 			return 0, err
 		}
@@ -144,13 +144,33 @@ type work struct {
 
 // deliver connects subscribers, publishes to them, and reports.
 func (s *session) deliver(ctx context.Context, n int, spec func(i int) subscription, w work) error {
+	if s.o.stalled > 0 {
+		return s.deliverBeside(ctx, n, spec, w)
+	}
+	r, err := s.delivery(ctx, "", n, spec, w)
+	if err != nil {
+		return err
+	}
+	s.out.add(r.result)
+	return nil
+}
+
+// delivered is what a delivery gave, and from what.
+type delivered struct {
+	result
+	lanes []lane
+	order uint64 // of the lanes among them, as the first subscriber saw it
+}
+
+// delivery connects subscribers and publishes to them.
+func (s *session) delivery(ctx context.Context, phase string, n int, spec func(i int) subscription, w work) (d delivered, err error) {
 	p := s.pool()
 	defer p.close()
 	if _, err := s.connect(ctx, p, n, spec); err != nil {
-		return err
+		return d, err
 	}
 	if err := wait(ctx, settle); err != nil {
-		return err
+		return d, err
 	}
 	window := int64(s.o.window) * w.fan
 	if w.fan == 1 {
@@ -164,13 +184,13 @@ func (s *session) deliver(ctx context.Context, n int, spec func(i int) subscript
 	pub := l.publish(ctx)
 	published := p.since()
 	if err := s.drain(ctx, p); err != nil {
-		return err
+		return d, err
 	}
 	end := max(published, p.last.Load())
-	r := s.result("", n, w.publishers, time.Duration(end-start))
+	r := s.result(phase, n, w.publishers, time.Duration(end-start))
 	m.stop(&r)
 	if err := wait(ctx, linger); err != nil {
-		return err
+		return d, err
 	}
 	p.close()
 	r.Note = note(pub.err, p)
@@ -178,8 +198,7 @@ func (s *session) deliver(ctx context.Context, n int, spec func(i int) subscript
 	r.account(p, l.lanes)
 	r.DeliveredRate = float64(r.Delivered) / r.Seconds
 	r.Delivery = quantiles(p.latencies.sum())
-	s.out.add(r)
-	return nil
+	return delivered{result: r, lanes: l.lanes, order: p.readers[0].spec.follower.order}, nil
 }
 
 // windowOfOne is how many times larger the window is when each update is for one subscriber only.

@@ -138,7 +138,7 @@ func (s *session) read(ctx context.Context, phase string, times int, what subscr
 			return err
 		}
 		x := p.readers[0]
-		trimmed := x.resumed != "" && x.resumed != what.cursor && what.cursor != "earliest"
+		trimmed := x.trimmed()
 		if trimmed {
 			x.spec.follower.forget(what.follower.shared, lanes)
 		}
@@ -153,7 +153,7 @@ func (s *session) read(ctx context.Context, phase string, times int, what subscr
 			r.Note = n
 		}
 		if trimmed {
-			r.Note = "only what came was compared: the hub no longer has, or never had, the update that the reading was to begin after"
+			r.Note = noteTrimmed
 			break
 		}
 	}
@@ -163,6 +163,13 @@ func (s *session) read(ctx context.Context, phase string, times int, what subscr
 	}
 	s.out.add(r)
 	return nil
+}
+
+const noteTrimmed = "only what came was compared: the hub no longer has, or never had, the update that the reading was to begin after"
+
+// trimmed says whether the hub's history began later than what the subscriber asked for.
+func (r *reader) trimmed() bool {
+	return r.resumed != "" && r.resumed != r.spec.cursor && r.spec.cursor != "earliest"
 }
 
 // readOnce reads once, until what is expected has come. It gives the closed pool and the time at which it began.

@@ -3,14 +3,15 @@
 //
 //	bench-hub PORT DIR KEY ALG ISSUER AUDIENCE [DB]
 //
-// The hub listens on 127.0.0.1:PORT, without TLS, at the path /.well-known/mercure; subscribers may be anonymous. KEY is a file
-// with the shared secret (HS algorithms) or the public key (PEM) of tokens from ISSUER for AUDIENCE. DB is where the history is kept: empty
-// or - for memory, bolt:FILE for the bolt driver, otherwise the folder of the segments driver. DIR takes the configuration
-// (hub.yaml), which 'hub history' can be given, and the control socket.
+// The hub listens on 127.0.0.1:PORT, at the path /.well-known/mercure; with TLS when DIR holds a certificate (server.crt, server.key), as
+// 'load -https' puts one there, and otherwise in the clear. Subscribers may be anonymous. KEY is a file with the shared secret (HS
+// algorithms) or the public key (PEM) of tokens from ISSUER for AUDIENCE. DB is where the history is kept: empty or - for memory, bolt:FILE
+// for the bolt driver, otherwise the folder of the segments driver. DIR takes the configuration (hub.yaml), which 'hub history' can be
+// given, and the control socket.
 //
 // The program is that of CINNABAR_HUB_BIN, or else one called hub beside this one, or else it is built into DIR, which only works
 // inside the module. Keys of the configuration can be overridden by the environment: CINNABAR_HUB_HISTORY_MAX_EVENTS=1000000 has
-// retention at work.
+// retention at work, CINNABAR_HUB_SUBSCRIPTIONS=true has subscriptions announced and listed.
 package main
 
 import (
@@ -19,11 +20,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,12 +65,12 @@ func run(args []string, stderr io.Writer) error {
 	}
 	argv := []string{hub, "serve", "--config", file}
 	if runtime.GOOS != "windows" {
-		return fmt.Errorf("become %s: %w", hub, syscall.Exec(hub, argv, os.Environ()))
+		return fmt.Errorf("become %s: %w", hub, syscall.Exec(hub, argv, environment()))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, stderr
+	cmd.Stdout, cmd.Stderr, cmd.Env = os.Stdout, stderr, environment()
 	return cmd.Run()
 }
 
@@ -92,6 +95,18 @@ func parse(args []string) (a arguments, err error) {
 	return a, nil
 }
 
+// security gives the scheme of the hub's URL, and how the hub's listener is secured: with the certificate in the folder, if there is one.
+func security(dir string) (scheme string, tls map[string]any, err error) {
+	cert := filepath.Join(dir, "server.crt")
+	switch _, err := os.Stat(cert); {
+	case errors.Is(err, fs.ErrNotExist):
+		return "http", map[string]any{"mode": "off"}, nil
+	case err != nil:
+		return "", nil, err
+	}
+	return "https", map[string]any{"mode": "files", "cert_file": cert, "key_file": filepath.Join(dir, "server.key")}, nil
+}
+
 // configuration gives the hub's configuration. JSON is YAML.
 func configuration(a arguments) ([]byte, error) {
 	type object = map[string]any
@@ -111,11 +126,15 @@ func configuration(a arguments) ([]byte, error) {
 			return nil, err
 		}
 	}
+	scheme, tls, err := security(a.dir)
+	if err != nil {
+		return nil, err
+	}
 	c := object{
-		"public_url": "http://127.0.0.1:" + strconv.Itoa(a.port) + "/.well-known/mercure",
+		"public_url": scheme + "://127.0.0.1:" + strconv.Itoa(a.port) + "/.well-known/mercure",
 		"resource":   a.audience,
 		"listen":     "127.0.0.1:" + strconv.Itoa(a.port),
-		"tls":        object{"mode": "off"},
+		"tls":        tls,
 		"anonymous":  true,
 		"issuers":    []object{{"id": a.issuer, "keys": []object{key}}},
 		"history":    history,
@@ -134,13 +153,21 @@ func configuration(a arguments) ([]byte, error) {
 	return json.MarshalIndent(c, "", "  ")
 }
 
+// binVariable names the hub's program.
+const binVariable = "CINNABAR_HUB_BIN"
+
+// environment is the hub's: it refuses variables with its prefix that it does not know.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, binVariable+"=") })
+}
+
 // program finds the hub, or builds it.
 func program(dir string, stderr io.Writer) (string, error) {
 	name := "hub"
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
-	if bin := os.Getenv("CINNABAR_HUB_BIN"); bin != "" {
+	if bin := os.Getenv(binVariable); bin != "" {
 		return filepath.Abs(bin)
 	}
 	self, err := os.Executable()
