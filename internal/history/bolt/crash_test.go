@@ -14,8 +14,8 @@ func TestKill(t *testing.T) {
 	t.Parallel()
 	historytest.Kill(t, historytest.Crash{
 		Open: func(ctx context.Context, dir string) (history.Log, error) {
-			return bolt.Open(ctx, bolt.Options{Dir: dir, MaxEvents: 700})
+			return bolt.Open(ctx, bolt.Options{Dir: dir, MaxEvents: 700, MaxSubscriptionEvents: 300})
 		},
-		Appends: 60, More: 80, Compact: true, Verify: true,
+		Events: 300, Appends: 40, More: 60, Compact: true, Verify: true,
 	})
 }

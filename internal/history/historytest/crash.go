@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +33,8 @@ type Opener func(ctx context.Context, dir string) (history.Log, error)
 type Crash struct {
 	// Open opens the store that is killed. Its limits shall be reached within the test.
 	Open Opener
+	// Events is the limit by number of subscription events in it.
+	Events int
 	// Appends is the number of appends that are acknowledged before the first kill, More how many more there are before each
 	// following one.
 	Appends, More int
@@ -43,8 +46,9 @@ type Crash struct {
 	Damage func(t *testing.T, dir string, round int)
 }
 
-// Kill ends a process with SIGKILL over and over while it appends. Every record that was acknowledged before is there afterwards, at
-// its position, once, and the log goes on (invariant I7 of the hub). Kill returns the folder of the store, which is closed.
+// Kill ends a process with SIGKILL over and over while it appends updates and subscription events, alone and several at once. Every record that
+// was acknowledged before is there afterwards, at its position, once, but for what its limits have taken; of an Append that was not, all
+// is there or nothing; and the log goes on (invariant I7 of the hub). Kill returns the folder of the store, which is closed.
 //
 // The process is the test binary itself, which runs the same test and no other. So Kill is called once in a test, which is no subtest;
 // what comes before the call happens in that process too, and what follows it does not.
@@ -65,7 +69,7 @@ func Kill(t *testing.T, c Crash) (dir string) {
 	return dir
 }
 
-// appendForEver appends from several goroutines and prints the position and id of every acknowledged record, until it is killed. When
+// appendForEver appends from several goroutines and prints the last position and the name of every acknowledged append, until it is killed. When
 // an append fails it panics: that ends the process at once and says why on its standard error.
 func (c Crash) appendForEver(t *testing.T, dir string) {
 	t.Helper()
@@ -85,22 +89,57 @@ func (c Crash) appendForEver(t *testing.T, dir string) {
 	for w := range crashWriters {
 		wg.Go(func() {
 			for n := 0; ; n++ {
-				id := fmt.Sprintf("%d-%d-%d", os.Getpid(), w, n)
-				p, err := f.log.Append(ctx, &history.Record{
-					ID: id, Topics: []string{"https://example.com/" + strconv.Itoa(w), "https://example.com/all"},
-					Event: fmt.Appendf(nil, "data: %s\n\n", strings.Repeat(id, 1+n%20)),
-				})
+				a := killedAppend{name: fmt.Sprintf("%d-%d-%d", os.Getpid(), w, n), count: 1 + 2*(n%3)}
+				if n%3 == 2 {
+					a.name += killedEvents
+				}
+				p, err := f.log.Append(ctx, a.records(w, n)...)
 				if err != nil {
 					panic(err)
 				}
 				// One write per line: a line is there or it is not.
-				if _, err := fmt.Fprintf(os.Stdout, "%d %s\n", p, id); err != nil {
+				if _, err := fmt.Fprintf(os.Stdout, "%d %s/%d\n", p, a.name, a.count); err != nil {
 					panic(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
+}
+
+// killedEvents ends the name of an append of subscription events.
+const killedEvents = "-events"
+
+// killedAppend is an append of so many records, whose ids tell which one of them each is.
+type killedAppend struct {
+	name  string
+	count int
+}
+
+// id is that of record i.
+func (a killedAppend) id(i int) string { return fmt.Sprintf("%s/%d/%d", a.name, a.count, i) }
+
+func (a killedAppend) records(writer, n int) []*history.Record {
+	all := make([]*history.Record, a.count)
+	for i := range all {
+		all[i] = &history.Record{
+			ID: a.id(i), Topics: []string{"https://example.com/" + strconv.Itoa(writer), "https://example.com/all"},
+			Subscription: strings.HasSuffix(a.name, killedEvents),
+			Event:        fmt.Appendf(nil, "data: %s\n\n", strings.Repeat(a.id(i), 1+n%20)),
+		}
+	}
+	return all
+}
+
+// parseKilled reads what an id, or a line without the number of a record, says.
+func parseKilled(id string) (a killedAppend, record int, ok bool) {
+	parts := strings.Split(id+"/0", "/")
+	if len(parts) < 3 {
+		return a, 0, false
+	}
+	count, err := strconv.Atoi(parts[1])
+	record, failed := strconv.Atoi(parts[2])
+	return killedAppend{name: parts[0], count: count}, record, err == nil && failed == nil && count > 0
 }
 
 // acknowledged is what processes have said before they were killed.
@@ -124,8 +163,9 @@ func (a *acknowledged) appendAndKill(t *testing.T, dir string, count int) {
 	}
 	seen := 0
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		position, id, ok := strings.Cut(lines.Text(), " ")
+		position, name, _ := strings.Cut(lines.Text(), " ")
 		p, err := strconv.ParseUint(position, 10, 64)
+		appended, _, ok := parseKilled(name)
 		if !ok || err != nil {
 			said := []string{lines.Text()}
 			for len(said) < 20 && lines.Scan() { // what a test that fails prints
@@ -133,10 +173,14 @@ func (a *acknowledged) appendAndKill(t *testing.T, dir string, count int) {
 			}
 			t.Fatalf("the child says %q", said)
 		}
-		if other, ok := a.ids[history.Position(p)]; ok {
-			t.Errorf("position %d was given to %s and to %s", p, other, id)
+		first := history.Position(p) + 1 - history.Position(appended.count)
+		for i := range appended.count {
+			at, id := first+history.Position(i), appended.id(i)
+			if other, ok := a.ids[at]; ok {
+				t.Errorf("position %d was given to %s and to %s", at, other, id)
+			}
+			a.ids[at] = id
 		}
-		a.ids[history.Position(p)] = id
 		a.last = max(a.last, history.Position(p))
 		if seen++; seen == count {
 			if err := cmd.Process.Kill(); err != nil {
@@ -159,17 +203,34 @@ func (a *acknowledged) check(t *testing.T, c Crash, dir string) {
 		t.Fatalf("Head() = %+v, want at least %d", h, a.last)
 	}
 	entries := f.replayPage()
-	if len(entries) != int(h.Last-h.First+1) {
-		t.Fatalf("Replay() = %d entries, want %d", len(entries), h.Last-h.First+1)
-	}
+	there := make(map[history.Position]string, len(entries))
+	events := 0
 	for i, e := range entries {
-		if want := h.First + history.Position(i); e.Position != want {
-			t.Fatalf("position %d follows %d", e.Position, want-1)
+		if i > 0 && e.Position <= entries[i-1].Position || e.Position < h.First || e.Position > h.Last {
+			t.Fatalf("position %d is out of order in %d to %d", e.Position, h.First, h.Last)
 		}
 		if id, ok := a.ids[e.Position]; ok && id != e.ID {
 			t.Errorf("position %d bears %s, and %s was acknowledged there", e.Position, e.ID, id)
 		}
-		f.wantSeek(e.ID, e.Position)
+		there[e.Position] = e.ID
+	}
+	for _, e := range slices.Backward(entries) {
+		if e.Subscription {
+			events++
+		}
+		if !e.Subscription || events <= c.Events { // others may go at any time
+			f.wantSeek(e.ID, e.Position)
+		}
+	}
+	for _, e := range entries { // limits take the first records of an append before the last
+		if appended, i, ok := parseKilled(e.ID); !ok || i < appended.count-1 && there[e.Position+1] != appended.id(i+1) {
+			t.Errorf("%s is at %d, and after it %q", e.ID, e.Position, there[e.Position+1])
+		}
+	}
+	for p, id := range a.ids {
+		if _, ok := there[p]; !ok && p >= h.First && (!strings.Contains(id, killedEvents) || events < c.Events) {
+			t.Errorf("%s was acknowledged at %d and is lost; %d events are there", id, p, events)
+		}
 	}
 	if c.Verify {
 		if v, err := capability[history.Verifier](f).Verify(f.context()); err != nil || v.Events < int64(len(entries)) {
@@ -177,7 +238,7 @@ func (a *acknowledged) check(t *testing.T, c Crash, dir string) {
 		}
 	}
 	for p := range a.ids {
-		if p < h.First {
+		if _, ok := there[p]; !ok {
 			delete(a.ids, p) // trimmed
 		}
 	}

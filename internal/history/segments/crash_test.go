@@ -14,9 +14,9 @@ import (
 func TestKill(t *testing.T) {
 	dir := historytest.Kill(t, historytest.Crash{
 		Open: func(ctx context.Context, dir string) (history.Log, error) {
-			return segments.Open(ctx, segments.Options{Dir: dir, SegmentBytes: 32 << 10, MaxEvents: 3000})
+			return segments.Open(ctx, segments.Options{Dir: dir, SegmentBytes: 32 << 10, MaxEvents: 3000, MaxSubscriptionEvents: 500})
 		},
-		Appends: 150, More: 400, Damage: damageIndexes,
+		Events: 500, Appends: 100, More: 300, Damage: damageIndexes,
 	})
 	if oldest := names(t, dir)[0]; filepath.Base(oldest) == "0000000000000001.seg" {
 		t.Error("no file was ever removed: the test says nothing about retention")
