@@ -3,7 +3,6 @@ package hub_test
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,8 +19,8 @@ import (
 	"github.com/cinnabar-hub/cinnabar/test/bubble"
 )
 
-// replayEvents is a sample by default; -hub.replay=1000000 is the whole.
-var replayEvents = flag.Int("hub.replay", 200_000, "how many events TestReplay_Long has in its history")
+// replayEvents is how many events TestReplay_Long has in its history.
+const replayEvents = 1_000_000
 
 // TestHandOff_JustAcknowledged subscribes while the dispatcher is held back, with the id that was acknowledged just now and with others:
 // nothing is repeated and nothing missed, whatever the dispatcher has yet to say (I2).
@@ -76,7 +75,7 @@ func TestHandOff_JustAcknowledged(t *testing.T) {
 // cut nor out of order, and no more than a page or two waits for it in memory (I1, I5).
 func TestReplay_Long(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := newNumbers(*replayEvents)
+		log := newNumbers(replayEvents)
 		e := newEnv(t, func(o *hub.Options) { o.Log = log })
 		fast := &orderSink{}
 		e.subscribe(hub.SubscribeRequest{Matchers: e.matchers("a")}).Attach(fast)
@@ -85,9 +84,9 @@ func TestReplay_Long(t *testing.T) {
 		sub.Attach(slow)
 		live := 0
 		const step = 128 << 10
-		for slow.seen() < *replayEvents+live {
+		for slow.seen() < replayEvents+live {
 			for range 3 {
-				if live < *replayEvents/100 {
+				if live < replayEvents/100 {
 					e.publish("x", "a")
 					live++
 				}
@@ -107,10 +106,10 @@ func TestReplay_Long(t *testing.T) {
 				t.Errorf("the %s reader: %s", name, k.wrong)
 			}
 		}
-		if first, last := fast.span(); first != *replayEvents+1 || last != *replayEvents+live {
+		if first, last := fast.span(); first != replayEvents+1 || last != replayEvents+live {
 			t.Errorf("the fast reader got %d to %d, want what was published live", first, last)
 		}
-		if first, last := slow.span(); first != 1 || last != *replayEvents+live {
+		if first, last := slow.span(); first != 1 || last != replayEvents+live {
 			t.Errorf("the slow reader got %d to %d, want everything", first, last)
 		}
 	})
