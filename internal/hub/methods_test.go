@@ -111,8 +111,8 @@ func methods() map[string]func(m *meeting, round int) {
 			_, _, err := m.env.hub.ActiveSubscriptions(m.t.Context(), hub.SubscriptionQuery{MatchType: []topic.Type{"", topic.Exact}[round%2], Match: "a"})
 			m.must(err)
 		},
-		"Hub.Unannounced":    func(m *meeting, _ int) { m.env.hub.Unannounced() },
-		"Hub.Waiting":        func(m *meeting, _ int) { m.env.hub.Waiting() },
+		"Hub.Unannounced": func(m *meeting, _ int) { m.env.hub.Unannounced() },
+		"Hub.Waiting":     func(m *meeting, _ int) { m.env.hub.Waiting() },
 		"Hub.Quiesce": func(m *meeting, round int) {
 			if round == rounds/2 {
 				m.must(m.env.hub.Quiesce(m.t.Context()))

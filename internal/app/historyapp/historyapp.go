@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -19,6 +22,7 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/history/segments"
 	"github.com/cinnabar-hub/cinnabar/internal/presence"
 	"github.com/cinnabar-hub/cinnabar/internal/presence/local"
+	"github.com/cinnabar-hub/cinnabar/internal/private"
 )
 
 // minProcessors is how many processors a hub with a durable history schedules on at least, on machines with fewer too.
@@ -166,8 +170,8 @@ type SourceError struct{ Err error }
 func (e *SourceError) Error() string { return "read " + e.Err.Error() }
 func (e *SourceError) Unwrap() error { return e.Err }
 
-// Import copies all updates of the history from to the history to, which is made where there is none and must be empty. Nothing in the
-// source is changed. Errors: ErrSamePlace, ErrVolatile for a driver that keeps nothing, and those of the two histories: of the source in a
+// Import copies all updates of the history from to the history to, which is made where there is none and must be empty, and who was subscribed
+// when its hub ended: the ends of those subscriptions belong behind their beginnings. Nothing in the source is changed. Errors: ErrSamePlace, ErrVolatile for a driver that keeps nothing, and those of the two histories: of the source in a
 // SourceError. What was copied before an error stays; the result says how much was read.
 func Import(ctx context.Context, from, to config.History, logger *slog.Logger) (r Imported, err error) {
 	if from.Driver == "memory" || to.Driver == "memory" {
@@ -189,9 +193,56 @@ func Import(ctx context.Context, from, to config.History, logger *slog.Logger) (
 	if err := transfer(ctx, source, target, &r); err != nil {
 		return r, err
 	}
+	if err := copySubscribers(string(from.Path), string(to.Path)); err != nil {
+		return r, fmt.Errorf("copy the file of subscribers: %w", err)
+	}
 	s, err := target.Stats(ctx)
 	r.Kept = s.Events + s.SubscriptionEvents
 	return r, err
+}
+
+// copySubscribers copies the file beside one durable history to another one, if there is one. The caller has both histories open, so nobody has
+// the file.
+func copySubscribers(from, to string) (err error) {
+	source, err := os.OpenRoot(from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	info, err := source.Lstat(presenceFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(from, presenceFile)
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: %w: not a regular file", path, private.ErrKind)
+	}
+	if err := private.Check(path, info); err != nil {
+		return err
+	}
+	in, err := source.Open(presenceFile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	target, err := os.OpenRoot(to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	const unfinished = presenceFile + ".copy"
+	out, err := target.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
+		return errors.Join(err, target.Remove(unfinished))
+	}
+	return target.Rename(unfinished, presenceFile)
 }
 
 // Check opens a copy of a history that a driver has made, reads all of it, and describes it.

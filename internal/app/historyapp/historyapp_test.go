@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/app/historyapp"
 	"github.com/cinnabar-hub/cinnabar/internal/config"
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/private"
 )
 
 func TestOpen(t *testing.T) {
@@ -125,6 +127,33 @@ func TestOpenDirectory(t *testing.T) {
 	}
 }
 
+// A file of subscribers that others could have written, or that is none, is not taken over.
+func TestImport_subscribersOfOthers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		make func(path string) error
+		want error
+	}{
+		"rights": {func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o666)) }, private.ErrLoose},
+		"a link": {func(path string) error { return os.Symlink(filepath.Join(t.TempDir(), "x"), path) }, private.ErrKind},
+		"folder": {func(path string) error { return os.Mkdir(path, 0o700) }, private.ErrKind},
+	} {
+		if runtime.GOOS == "windows" && name != "folder" {
+			continue
+		}
+		source := filled(t, "segments", 1)
+		target := config.History{Driver: "bolt", Path: config.File(filepath.Join(t.TempDir(), "new"))}
+		if err := tc.make(filepath.Join(string(source.Path), ".presence.db")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := historyapp.Import(t.Context(), source, target, nil); !errors.Is(err, tc.want) {
+			t.Errorf("%s: Import() = %v, want %v", name, err, tc.want)
+		}
+		if _, err := os.Lstat(filepath.Join(string(target.Path), ".presence.db")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the target has a file of subscribers: %v", name, err)
+		}
+	}
+}
+
 func TestOpenOffline(t *testing.T) {
 	if _, err := historyapp.OpenOffline(t.Context(), config.History{Driver: "memory"}); !errors.Is(err, historyapp.ErrVolatile) {
 		t.Errorf("OpenOffline() = %v, want ErrVolatile", err)
@@ -214,11 +243,14 @@ func TestImport(t *testing.T) {
 				if err != nil || r != (historyapp.Imported{Events: count, Kept: count}) {
 					t.Fatalf("Import() = %+v, %v", r, err)
 				}
-				if b, err := os.ReadFile(subscribers); err != nil || string(b) != "mine" {
-					t.Errorf("the file of subscribers is %q, %v", b, err)
+				copied := filepath.Join(string(target.Path), ".presence.db")
+				for _, file := range []string{subscribers, copied} { // whose ends are still to be reported
+					if b, err := os.ReadFile(file); err != nil || string(b) != "mine" {
+						t.Errorf("the file of subscribers is %q, %v", b, err)
+					}
 				}
-				if _, err := os.Stat(filepath.Join(string(target.Path), ".presence.db")); !errors.Is(err, fs.ErrNotExist) {
-					t.Errorf("the target has a file of subscribers: %v", err)
+				if err := private.CheckFile(copied); err != nil {
+					t.Error(err)
 				}
 				if d := cmp.Diff(all(t, source), all(t, target)); d != "" {
 					t.Errorf("the histories differ (-source +target):\n%s", d)

@@ -121,6 +121,38 @@ func TestApp_successorReportsTheEndOfSubscriptions(t *testing.T) {
 	}
 }
 
+// What was open when a hub stopped is ended in the history that another driver took over from it.
+func TestApp_importedHistoryReportsTheEndOfSubscriptions(t *testing.T) {
+	c := watched(t, "segments")
+	first := start(t, c)
+	watcher := watch(t, c.Listen, "")
+	own := watcher.change(t)
+	first.stop()
+	watcher.rest(t)
+	if err := <-first.done; err != nil {
+		t.Fatal(err)
+	}
+	from := c.History
+	c.History.Driver, c.History.Path = "bolt", config.File(filepath.Join(t.TempDir(), "bolt"))
+	if _, err := historyapp.Import(t.Context(), from, c.History, nil); err != nil {
+		t.Fatal(err)
+	}
+	second := start(t, c)
+	again := watch(t, c.Listen, own.event)
+	for {
+		if change := again.change(t); !change.Active {
+			if change.ID != own.ID {
+				t.Errorf("%s has ended, want %s", change.ID, own.ID)
+			}
+			break
+		}
+	}
+	second.stop()
+	if err := <-second.done; err != nil {
+		t.Errorf("Run = %v", err)
+	}
+}
+
 // The lock of the history is given back last: whoever has it has the file of subscribers to itself.
 func TestEngine_subscribersAreInAFileBesideTheHistory(t *testing.T) {
 	c := watched(t, "segments")

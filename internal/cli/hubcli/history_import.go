@@ -26,8 +26,9 @@ func importCommand(env cli.Env) *cobra.Command {
 		Short: "Copy the updates of another driver's history",
 		Long: "Copy all updates of the history in the folder PATH, which the driver DRIVER keeps, to the history that the configuration names, and the events\n" +
 			"of active subscriptions among them: with their ids, in their order and with the times at which they were published, so that readers go\n" +
-			"on with the cursors they have. No hub may run with either. The history that the configuration names is made where there is none; it must\n" +
-			"be one that never had an update. Its limits hold for what it gets. The one in PATH is read alone, and not changed.",
+			"on with the cursors they have. Who was subscribed when the old hub ended is copied too, and the next one reports the end. No hub may run\n" +
+			"with either. The history that the configuration names is made where there is none; it must be one that never had an update. Its limits\n" +
+			"hold for what it gets. The one in PATH is read alone, and not changed.",
 		Example: "  hub history import --from segments --from-path data/history --config hub.yaml\n" +
 			"  hub history import --from bolt --from-path /var/lib/cinnabar/bolt --config hub.yaml --json",
 		Args: cobra.NoArgs,

@@ -7,10 +7,11 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/httpserver"
 )
 
-// Connections counts open streams per client address and in total (LIM-04). Its memory is bounded by the open streams. It is safe
-// for concurrent use.
+// Connections counts open streams per client address and in total (LIM-04), and bounds what lists of subscriptions take. Its memory is bounded by
+// the open streams. It is safe for concurrent use.
 type Connections struct {
 	perAddress, total int // 0: no bound
+	lists             *lists
 
 	mu        sync.Mutex
 	open      int
@@ -20,7 +21,7 @@ type Connections struct {
 // NewConnections bounds the open streams of one client address, an IPv6 client being its /64, and those of all clients; 0 means no
 // bound.
 func NewConnections(perAddress, total int) *Connections {
-	return &Connections{perAddress: perAddress, total: total, byAddress: make(map[netip.Addr]int)}
+	return &Connections{perAddress: perAddress, total: total, lists: newLists(), byAddress: make(map[netip.Addr]int)}
 }
 
 // acquire takes a place for a stream of address. The caller calls release exactly once after success; the errors are

@@ -40,6 +40,7 @@ var (
 	errMethod             = errors.New("hubhttp: method not allowed")
 	errNoResource         = errors.New("hubhttp: no such resource below the subscriptions")
 	errNoSubscription     = errors.New("hubhttp: no such subscription")
+	errManyLists          = errors.New("hubhttp: too many lists of subscriptions at once")
 )
 
 // answer is what a client is told about an error.
@@ -137,6 +138,10 @@ func ownRules() []rule {
 		}},
 		{errNoSubscription, answer{
 			status: http.StatusNotFound, reason: "no_subscription", detail: "There is no such subscription, or it has ended.",
+		}},
+		{errManyLists, answer{
+			status: http.StatusServiceUnavailable, reason: "lists", retryAfter: 5 * time.Second, quiet: true, // nothing is wrong
+			detail: "The hub has too many lists of subscriptions to send at the moment.", hint: "The list of one matcher is shorter.",
 		}},
 	}
 }

@@ -1,27 +1,17 @@
 package hubhttp
 
 import (
-	"cmp"
+	"context"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
 	"github.com/cinnabar-hub/cinnabar/internal/hub"
 	"github.com/cinnabar-hub/cinnabar/internal/mercure"
 	"github.com/cinnabar-hub/cinnabar/internal/rar"
 	"github.com/cinnabar-hub/cinnabar/internal/topic"
-)
-
-const (
-	// documentChunk is about how many bytes of a collection are written at a time.
-	documentChunk = 64 << 10
-	// documentPatience is how long a reader may take for that.
-	documentPatience = 30 * time.Second
 )
 
 // address is a URL of the subscription API.
@@ -46,26 +36,59 @@ func (a *api) activeSubscriptions(c echo.Context) error {
 	if err := a.mayWatch(r, at); err != nil {
 		return err
 	}
-	cursor, list, err := a.hub.ActiveSubscriptions(r.Context(), at.query)
+	if at.single {
+		return a.serveSingle(c, at)
+	}
+	return a.serveCollection(c, at)
+}
+
+// serveSingle answers with the document of a subscription (ACT-33 to ACT-35).
+func (a *api) serveSingle(c echo.Context, at address) error {
+	cursor, list, err := a.hub.ActiveSubscriptions(c.Request().Context(), at.query)
 	if err != nil {
 		return err
 	}
 	h := c.Response().Header()
-	h.Set("Link", mercure.HubLink(a.url, cursor)+`; type="`+mercure.ReservedEventType+`"; content-type="`+echo.MIMEApplicationJSON+`"`)
-	h.Set(echo.HeaderCacheControl, "no-store")
-	if at.single && len(list) == 0 {
+	a.setCursor(h, cursor)
+	if len(list) == 0 {
 		return errNoSubscription
 	}
 	h.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-	switch {
-	case r.Method == http.MethodHead:
+	if c.Request().Method == http.MethodHead {
 		return c.NoContent(http.StatusOK)
-	case at.single:
-		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, append(list[0].AppendJSON(nil), '\n'))
-	default:
-		writeCollection(c.Response(), at.path, list)
-		return nil
 	}
+	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, append(list[0].AppendJSON(nil), '\n'))
+}
+
+// serveCollection answers with a list (ACT-37 to ACT-40).
+func (a *api) serveCollection(c echo.Context, at address) error {
+	r, h := c.Request(), c.Response().Header()
+	if r.Method == http.MethodHead { // it takes the cursor alone, and no list
+		cursor, _, err := a.hub.ActiveSubscriptions(r.Context(), hub.SubscriptionQuery{MatchType: topic.Exact, Subscriber: "none"})
+		if err != nil {
+			return err
+		}
+		a.setCursor(h, cursor)
+		h.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+		return c.NoContent(http.StatusOK)
+	}
+	lists := a.connections.lists
+	m, err := lists.make(r.Context(), at.path, func(ctx context.Context) (string, []mercure.Subscription, error) {
+		return a.hub.ActiveSubscriptions(ctx, at.query)
+	})
+	if err != nil {
+		return err
+	}
+	defer m.free()
+	a.setCursor(h, m.cursor)
+	h.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	lists.write(c.Response(), m.document)
+	return nil
+}
+
+func (a *api) setCursor(h http.Header, cursor string) {
+	h.Set("Link", mercure.HubLink(a.url, cursor)+`; type="`+mercure.ReservedEventType+`"; content-type="`+echo.MIMEApplicationJSON+`"`)
+	h.Set(echo.HeaderCacheControl, "no-store")
 }
 
 // address reads the path of a request. Its segments are decoded once, as they were sent (ACT-07).
@@ -116,30 +139,4 @@ func (a *api) mayWatch(r *http.Request, at address) error {
 		return hub.ErrForbidden
 	}
 	return nil
-}
-
-// writeCollection writes the document of a collection (ACT-37 to ACT-40), in the order of the ids, so that equal lists have equal
-// documents. An error means that the reader is gone: there is nobody to be told.
-func writeCollection(w *echo.Response, path string, list []mercure.Subscription) {
-	slices.SortFunc(list, func(a, b mercure.Subscription) int { return cmp.Compare(a.ID, b.ID) })
-	deadlines := http.NewResponseController(w.Writer)
-	defer func() { _ = deadlines.SetWriteDeadline(time.Time{}) }() // the connection may serve others
-	buf := append(make([]byte, 0, min(documentChunk, 256*(len(list)+1))), `{"id":`...)
-	buf, _ = jsontext.AppendQuote(buf, strings.ToValidUTF8(path, "\uFFFD")) // the one error is about UTF-8
-	buf = append(buf, `,"type":"subscriptions","subscriptions":[`...)
-	for i := range list {
-		if i > 0 {
-			buf = append(buf, ',')
-		}
-		buf = list[i].AppendJSON(buf)
-		if len(buf) >= documentChunk {
-			_ = deadlines.SetWriteDeadline(time.Now().Add(documentPatience))
-			if _, err := w.Write(buf); err != nil {
-				return
-			}
-			buf = buf[:0]
-		}
-	}
-	_ = deadlines.SetWriteDeadline(time.Now().Add(documentPatience))
-	_, _ = w.Write(append(buf, "]}\n"...))
 }

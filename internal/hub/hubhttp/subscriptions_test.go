@@ -3,16 +3,21 @@ package hubhttp_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cinnabar-hub/cinnabar/internal/hub/hubhttp"
 	"github.com/cinnabar-hub/cinnabar/internal/mercure"
 	"github.com/cinnabar-hub/cinnabar/internal/rar"
 	"github.com/cinnabar-hub/cinnabar/internal/token"
@@ -227,6 +232,12 @@ func TestSubscriptions_access(t *testing.T) {
 		{"ACT-34 of another type", strings.Replace(single, "/exact/", "/urlpattern/", 1), exact("*"), 404, ""},
 		{"a matcher with a fragment", hidden.ID, exact(hidden.ID), 200, ""},
 		{"a raw fragment, which patterns do not see", raw, pattern(matcher), 403, insufficient},
+		{"a matcher as long as they may be", subscriptionsPath + "/exact/" + strings.Repeat("%C3%A9", 2048), pattern(subscriptionsPath + "/*"), 200, ""},
+		{"dot segments lead nowhere", subscriptionsPath + "/exact/..", pattern(matcher + "{/*}?"), 403, insufficient},
+		{"nor do those of a longer path", subscriptionsPath + "/exact/x/../" + strings.TrimPrefix(matcher, subscriptionsPath+"/exact/"), exact("*"), 404, ""},
+		{"nor encoded ones", strings.Replace(matcher, "%2Fa", "%2Fb%2F..%2Fa", 1), exact(matcher), 403, insufficient},
+		{"a parameter", matcher + ";x", pattern(matcher + "{/*}?"), 403, insufficient},
+		{"a backslash", matcher + `\x`, pattern(matcher + "{/*}?"), 403, insufficient},
 		{"and with a grant for both", raw, pattern(subscriptionsPath + "/*"), 200, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -241,8 +252,41 @@ func TestSubscriptions_access(t *testing.T) {
 			}
 		})
 	}
+	expired := bearer(f.mint(f.subscriber, func(c *token.MintClaims) {
+		c.IssuedAt, c.ExpiresAt = time.Now().Add(-time.Hour), time.Now().Add(-time.Second)
+	}, grant(rar.Subscribe, "*")))
+	for target, want := range map[string]struct {
+		headers []string
+		status  int
+	}{
+		"http://other.example" + single:            {exact(single), 200}, // the path alone counts
+		"http://other.example" + subscriptionsPath: {exact(single), 403},
+		"/" + subscriptionsPath:                    {exact("*"), 404},
+		"/x/.." + subscriptionsPath:                {exact("*"), 404},
+		"/.well-known/%6Dercure/subscriptions":     {exact("*"), 404},
+		"/.well-known/mercure%2Fsubscriptions":     {exact("*"), 404},
+		single + "?expired":                        {[]string{expired}, 401},
+		single + "?twice":                          {append(exact("*"), exact("*")...), 400},
+	} {
+		if resp := f.exchange(t, append([]string{"GET " + target + " HTTP/1.1", "Host: hub.example"}, want.headers...)...); resp.StatusCode != want.status {
+			t.Errorf("GET %s = %d, want %d", target, resp.StatusCode, want.status)
+		}
+	}
 	if log := f.log.String(); strings.Contains(log, "e.example") || !strings.Contains(log, "endpoint=subscriptions") {
 		t.Errorf("the log tells of matchers, or nothing: %s", log)
+	}
+}
+
+func TestSubscriptions_revoked(t *testing.T) {
+	f, r := startRevocable(t, watched)
+	all := bearer(f.mint(f.combined, func(c *token.MintClaims) { c.ID = "j" }, grant(rar.Subscribe, "*")))
+	for _, want := range []int{http.StatusOK, http.StatusUnauthorized} {
+		for _, path := range []string{"", "/exact/T"} {
+			if resp := f.ask(http.MethodGet, subscriptionsPath+path, all); resp.StatusCode != want {
+				t.Errorf("GET of %q = %d, want %d", path, resp.StatusCode, want)
+			}
+		}
+		r.revoke(t, "jti", "j")
 	}
 }
 
@@ -361,7 +405,7 @@ func TestSubscriptions_oddHubPaths(t *testing.T) {
 	}
 }
 
-// A long list is written in pieces, and a reader that hangs up in the middle leaves nothing behind.
+// A long list is written in pieces.
 func TestSubscriptions_manyOfThem(t *testing.T) {
 	const streams = 8
 	f := start(t, watched)
@@ -370,12 +414,88 @@ func TestSubscriptions_manyOfThem(t *testing.T) {
 	if len(list) != streams*crowdMatchers || !slices.IsSortedFunc(list, func(a, b document) int { return strings.Compare(a.ID, b.ID) }) {
 		t.Errorf("%d subscriptions are listed, want %d in order", len(list), streams*crowdMatchers)
 	}
+}
+
+// slowList asks for the list of all subscriptions of a crowd, and reads no more than its beginning.
+func (f *fixture) slowList(t *testing.T) (net.Conn, *http.Response) {
+	t.Helper()
 	conn := dial(t, f.address)
 	write(t, conn, "GET "+subscriptionsPath+" HTTP/1.1\r\nHost: hub.example\r\n"+bearer(f.subscribeToken("*"))+"\r\n\r\n")
-	_, err := bufio.NewReader(conn).ReadString('{')
-	must(t, err)
-	must(t, conn.Close())
+	resp := readResponse(t, conn, http.MethodGet)
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("list = %d", resp.StatusCode)
+	}
+	return conn, resp
 }
+
+// Readers that do not take a long list keep others from long ones, and nobody from short ones, until they hang up.
+func TestSubscriptions_slowReaders(t *testing.T) {
+	connections := hubhttp.NewConnections(0, 0)
+	connections.BoundLists(1, 50*time.Millisecond, time.Minute)
+	f := start(t, func(s *settings) { watched(s); s.streams = connections })
+	f.crowd(slowCrowd)
+	conn, _ := f.slowList(t)
+	all := bearer(f.subscribeToken("*"))
+	resp := f.ask(http.MethodGet, subscriptionsPath, all)
+	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "5" || resp.Header.Get("Link") != "" {
+		t.Errorf("a second long list = %d %v", resp.StatusCode, resp.Header)
+	}
+	if resp := f.ask(http.MethodHead, subscriptionsPath, all); resp.StatusCode != http.StatusOK {
+		t.Errorf("HEAD of a long list = %d", resp.StatusCode)
+	}
+	if n := len(f.listed(subscriptionsPath + "/exact/" + crowdMatcher(1)).Subscriptions); n != slowCrowd {
+		t.Errorf("a short list has %d subscriptions, want %d", n, slowCrowd)
+	}
+	must(t, conn.Close())
+	for end := time.Now().Add(patience); f.ask(http.MethodGet, subscriptionsPath, all).StatusCode != http.StatusOK; {
+		if time.Now().After(end) {
+			t.Fatal("there is no long list though nobody takes another")
+		}
+	}
+}
+
+// A reader that stalls is cut off in the middle of the list.
+func TestSubscriptions_stalledReader(t *testing.T) {
+	connections := hubhttp.NewConnections(0, 0)
+	connections.BoundLists(1, patience, 100*time.Millisecond)
+	f := start(t, func(s *settings) { watched(s); s.streams, s.withTLS = connections, true })
+	f.crowd(slowCrowd)
+	_, resp := f.slowList(t)
+	f.listed(subscriptionsPath) // waits for it
+	if n, err := io.Copy(io.Discard, resp.Body); !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("%d bytes and %v, want a list that breaks off", n, err)
+	}
+	resp = f.send(request{method: http.MethodGet, url: f.tls + "/subscriptions", headers: []string{bearer(f.subscribeToken("*"))}, client: f.h2})
+	f.listed(subscriptionsPath) // waits for it
+	if n, err := io.Copy(io.Discard, resp.Body); err == nil || resp.ProtoMajor != 2 || resp.StatusCode != http.StatusOK {
+		t.Errorf("%s: %d, %d bytes and %v, want a list that breaks off", resp.Proto, resp.StatusCode, n, err)
+	}
+	must(t, resp.Body.Close())
+}
+
+// How long a reader may take is no matter of what follows on its connection.
+func TestSubscriptions_requestAfterList(t *testing.T) {
+	connections := hubhttp.NewConnections(0, 0)
+	connections.BoundLists(1<<20, patience, 50*time.Millisecond)
+	f := start(t, func(s *settings) { watched(s); s.streams = connections })
+	conn := dial(t, f.address)
+	r := bufio.NewReader(conn)
+	for range 2 {
+		write(t, conn, "GET "+subscriptionsPath+" HTTP/1.1\r\nHost: hub.example\r\n"+bearer(f.subscribeToken("*"))+"\r\n\r\n")
+		resp := readResponseFrom(t, conn, r, http.MethodGet)
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("list = %d, %v", resp.StatusCode, err)
+		}
+		<-time.After(100 * time.Millisecond)
+		write(t, conn, "HEAD "+subscriptionsPath+" HTTP/1.1\r\nHost: hub.example\r\n\r\n")
+		if resp = readResponseFrom(t, conn, r, http.MethodHead); resp.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("the next request = %d", resp.StatusCode)
+		}
+	}
+}
+
+// slowCrowd is how many streams of a crowd make a list that no system takes in for a reader that does not read.
+const slowCrowd = 100
 
 // crowdMatchers is how many matchers each stream of a crowd has.
 const crowdMatchers = 250
@@ -385,12 +505,14 @@ func (f *fixture) crowd(streams int) {
 	f.tb.Helper()
 	var query strings.Builder
 	for i := range crowdMatchers {
-		fmt.Fprintf(&query, "&match=matcher-%d-%s", i, strings.Repeat("x", 20))
+		query.WriteString("&match=" + crowdMatcher(i))
 	}
 	for range streams {
 		f.subscribe(query.String())
 	}
 }
+
+func crowdMatcher(i int) string { return fmt.Sprintf("matcher-%d-%s", i, strings.Repeat("x", 20)) }
 
 // BenchmarkSubscriptions measures a request for 10,000 subscriptions, its client included.
 func BenchmarkSubscriptions(b *testing.B) {
