@@ -183,27 +183,40 @@ func (r *ring) check(after history.Position) error {
 			hollow++
 			continue
 		}
-		before := latest[it.ID]
-		if before == nil && r.ids[it.ID].first != it.Position || before != nil && before.twin != it.Position {
+		if before := latest[it.ID]; !r.isNext(it, before) {
 			return fmt.Errorf("the index of ids leaves out entry %d", it.Position)
 		}
 		latest[it.ID] = it
 		bytes += int64(it.Size())
-		if it.Subscription {
-			if len(events) == 0 || events[0] != it.Position {
-				return fmt.Errorf("the list of subscription events leaves out entry %d", it.Position)
-			}
-			events = events[1:]
+		if !it.Subscription {
+			continue
 		}
-	}
-	for id, it := range latest {
-		if r.ids[id].last != it.Position || it.twin != 0 {
-			return fmt.Errorf("the index of ids goes wrong after entry %d", it.Position)
+		if len(events) == 0 || events[0] != it.Position {
+			return fmt.Errorf("the list of subscription events leaves out entry %d", it.Position)
 		}
+		events = events[1:]
 	}
 	if len(latest) != len(r.ids) || bytes != r.bytes || hollow != r.hollow || len(events) > 0 {
 		return fmt.Errorf("the index holds %d ids, counts %d bytes and %d gaps, and the entries have %d, %d and %d; subscription events left over: %d",
 			len(r.ids), r.bytes, r.hollow, len(latest), bytes, hollow, len(events))
+	}
+	return r.checkEnds(latest)
+}
+
+// isNext tells whether the index has the item behind the one that bears its id before it, or as the first.
+func (r *ring) isNext(it, before *item) bool {
+	if before == nil {
+		return r.ids[it.ID].first == it.Position
+	}
+	return before.twin == it.Position
+}
+
+// checkEnds compares the index of ids with the newest item that bears each.
+func (r *ring) checkEnds(latest map[string]*item) error {
+	for id, it := range latest {
+		if r.ids[id].last != it.Position || it.twin != 0 {
+			return fmt.Errorf("the index of ids goes wrong after entry %d", it.Position)
+		}
 	}
 	return nil
 }
