@@ -7,6 +7,9 @@ import (
 	"github.com/cinnabar-hub/cinnabar/internal/topic"
 )
 
+// listedAtOnce is how many subscriptions are described before it is asked whether anybody still waits for the list.
+const listedAtOnce = 1024
+
 // SubscriptionQuery selects active subscriptions. The zero value selects all of them.
 type SubscriptionQuery struct {
 	// MatchType and Match select those with a matcher, as its subscriber sent it; an empty MatchType selects those with any.
@@ -37,6 +40,9 @@ func (h *Hub) ActiveSubscriptions(ctx context.Context, q SubscriptionQuery) (cur
 	listed := h.roster.list(key, q.Subscriber)
 	list = make([]mercure.Subscription, len(listed))
 	for i, l := range listed {
+		if i%listedAtOnce == 0 && ctx.Err() != nil {
+			return "", nil, ctx.Err()
+		}
 		payload, _ := l.sub.principal.grants().Payload(l.matcher, h.opts.Compiler)
 		list[i] = mercure.Subscription{
 			ID:         mercure.SubscriptionsTopic(h.opts.Compiler.HubPath(), string(l.matcher.Type()), l.matcher.Pattern(), l.sub.id),

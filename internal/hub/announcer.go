@@ -20,6 +20,9 @@ const (
 	// that is gone.
 	announcedAtOnce = 512
 	reapedAtOnce    = 256
+	// noticesBytes bounds about how much is told of subscribers at a time: all of that is in one commit of the directory, and a token's payload
+	// counts for each subscription that it belongs to.
+	noticesBytes = history.MaxAppendBytes
 	// announceRetryMin and announceRetryMax bound the pause after a failure of the history or of the directory.
 	announceRetryMin = 50 * time.Millisecond
 	announceRetryMax = 5 * time.Second
@@ -45,8 +48,20 @@ type announcer struct {
 	notices []notice
 	records []*history.Record
 	reaped  bool // nothing is left of processes that are gone
-	// failing and unkept say that the operator was told that the history, and that the directory, cannot be used.
-	failing, unkept bool
+	// unstored, unkept, unremoved and unreaped are the failures of the history, and of each method of the directory: one may work while another fails.
+	unstored, unkept, unremoved, unreaped outage
+}
+
+// outage is a failure that the operator is told of when it begins and when it ends.
+type outage struct{ lasts bool }
+
+// turns notes what came of a call, and tells whether the operator has to hear of it.
+func (o *outage) turns(ctx context.Context, err error) bool {
+	if ctx.Err() != nil || (err != nil) == o.lasts {
+		return false
+	}
+	o.lasts = err != nil
+	return true
 }
 
 // notice is what is said of a subscriber: that its subscriptions have begun, or ended.
@@ -56,8 +71,18 @@ type notice struct {
 	active bool
 }
 
+// size is about what the directory keeps of the subscriber, in bytes.
+func (n *notice) size() int {
+	size := 0
+	for i := range n.Subscriptions {
+		size += len(n.Subscriptions[i].Match) + len(n.Subscriptions[i].Payload)
+	}
+	return size
+}
+
 // run works until ctx ends or the hub is quiesced.
 func (a *announcer) run(ctx context.Context) {
+	defer a.roster.close()
 	a.reaped = a.directory == nil
 	pace := time.NewTimer(gatherTime)
 	defer pace.Stop()
@@ -109,7 +134,7 @@ func (a *announcer) announceLeft(ctx context.Context) (more, ok bool) {
 	}
 	left, err := a.directory.Reap(ctx, reapedAtOnce)
 	a.gate.leave()
-	a.reportDirectory(ctx, err)
+	a.reportDirectory(ctx, "reap", &a.unreaped, err)
 	if err != nil {
 		return false, ctx.Err() == nil // tried again later
 	}
@@ -130,30 +155,52 @@ func (a *announcer) describe(s *Subscriber) presence.Subscriber {
 	return d
 }
 
-// announce announces the notices, in order, and forgets them. It reports false when nothing can be announced any more.
+// announce announces the notices, in order and some of them at a time, and forgets them. It reports false when nothing can be announced any more.
 func (a *announcer) announce(ctx context.Context) bool {
 	defer func() {
 		clear(a.notices)
-		clear(a.records)
-		a.notices, a.records = a.notices[:0], a.records[:0]
+		a.notices = a.notices[:0]
 	}()
-	if !a.keep(ctx) {
+	for rest := a.notices; len(rest) > 0; {
+		n, size := 1, rest[0].size()
+		for n < len(rest) {
+			if size += rest[n].size(); size > noticesBytes {
+				break
+			}
+			n++
+		}
+		if !a.announceSome(ctx, rest[:n]) {
+			return false
+		}
+		rest = rest[n:]
+	}
+	return true
+}
+
+// announceSome announces notices that make one commit of the directory.
+func (a *announcer) announceSome(ctx context.Context, notices []notice) bool {
+	defer func() {
+		clear(a.records)
+		a.records = a.records[:0]
+	}()
+	if !a.keep(ctx, notices) {
 		return false
 	}
 	size := 0
-	for _, n := range a.notices {
+	for _, n := range notices {
 		for i := range n.Subscriptions {
 			r := a.record(n, &n.Subscriptions[i])
 			if size += r.Size(); size > history.MaxAppendBytes {
-				if !a.publish(ctx) {
+				if !a.publish(ctx, a.records) {
 					return false
 				}
-				size = r.Size()
+				clear(a.records)
+				a.records, size = a.records[:0], r.Size()
 			}
 			a.records = append(a.records, r)
 		}
 	}
-	return a.publish(ctx) && a.forget(ctx)
+	return a.publish(ctx, a.records) && a.forget(ctx, notices)
 }
 
 // record returns the event of a subscription that has begun or ended (ACT-04 to ACT-22).
@@ -176,32 +223,28 @@ func (a *announcer) record(n notice, s *presence.Subscription) *history.Record {
 	}
 }
 
-// publish appends the records, and tries again as long as that fails.
-func (a *announcer) publish(ctx context.Context) bool {
-	if len(a.records) == 0 {
+// publish appends records, and tries again as long as that fails.
+func (a *announcer) publish(ctx context.Context, records []*history.Record) bool {
+	if len(records) == 0 {
 		return true
 	}
-	defer func() {
-		clear(a.records)
-		a.records = a.records[:0]
-	}()
 	for pause := announceRetryMin; ; pause = min(2*pause, announceRetryMax) {
 		if !a.gate.enter() {
 			return false
 		}
 		generation, _ := a.mark.current()
-		at, err := a.log.Append(ctx, a.records...)
+		at, err := a.log.Append(ctx, records...)
 		if err == nil {
 			a.mark.raise(generation, at)
 		}
 		a.gate.leave()
+		if errors.Is(err, history.ErrTooLarge) {
+			return a.publishFitting(ctx, records, err)
+		}
 		a.report(ctx, err)
-		switch {
-		case err == nil:
-			a.metrics.Announced(len(a.records))
+		if err == nil {
+			a.metrics.Announced(len(records))
 			return true
-		case errors.Is(err, history.ErrTooLarge):
-			return true // it never fits: the next ones may
 		}
 		if !sleep(ctx, pause+jitter(pause/2)) {
 			return false
@@ -209,14 +252,27 @@ func (a *announcer) publish(ctx context.Context) bool {
 	}
 }
 
+// publishFitting appends those of the records that the history can hold, one by one. A record that is alone never fits.
+func (a *announcer) publishFitting(ctx context.Context, records []*history.Record, err error) bool {
+	if len(records) == 1 {
+		a.logger.LogAttrs(ctx, slog.LevelError, "a subscription event is too large to be stored: nobody is told", slog.Any("error", err))
+		return true
+	}
+	for i := range records {
+		if !a.publish(ctx, records[i:i+1]) {
+			return false
+		}
+	}
+	return true
+}
+
 // report tells the operator when events cannot be stored, and when they can be again.
 func (a *announcer) report(ctx context.Context, err error) {
-	if ctx.Err() != nil || (err != nil) == a.failing {
+	if !a.unstored.turns(ctx, err) {
 		return
 	}
-	a.failing = err != nil
-	a.roster.setFailing(a.failing)
-	if a.failing {
+	a.roster.setFailing(err != nil)
+	if err != nil {
 		a.logger.LogAttrs(ctx, slog.LevelError, "subscription events cannot be stored; trying again", slog.Any("error", err))
 	} else {
 		a.logger.LogAttrs(ctx, slog.LevelInfo, "subscription events are stored again")
@@ -225,11 +281,11 @@ func (a *announcer) report(ctx context.Context, err error) {
 
 // keep puts those that have begun into the directory. One that cannot be put is announced all the same: if the process dies, nobody
 // reports its end, but until then others know of it.
-func (a *announcer) keep(ctx context.Context) bool {
+func (a *announcer) keep(ctx context.Context, notices []notice) bool {
 	var begun []presence.Subscriber
-	for _, n := range a.notices {
-		if n.active {
-			begun = append(begun, n.Subscriber)
+	for i := range notices {
+		if notices[i].active {
+			begun = append(begun, notices[i].Subscriber)
 		}
 	}
 	if a.directory == nil || len(begun) == 0 {
@@ -239,16 +295,16 @@ func (a *announcer) keep(ctx context.Context) bool {
 		return false
 	}
 	defer a.gate.leave()
-	a.reportDirectory(ctx, a.directory.Put(ctx, begun))
+	a.reportDirectory(ctx, "put", &a.unkept, a.directory.Put(ctx, begun))
 	return ctx.Err() == nil
 }
 
 // forget removes those that have ended from the directory.
-func (a *announcer) forget(ctx context.Context) bool {
+func (a *announcer) forget(ctx context.Context, notices []notice) bool {
 	var ended []string
-	for _, n := range a.notices {
-		if !n.active {
-			ended = append(ended, n.ID)
+	for i := range notices {
+		if !notices[i].active {
+			ended = append(ended, notices[i].ID)
 		}
 	}
 	if a.directory == nil || len(ended) == 0 {
@@ -258,21 +314,21 @@ func (a *announcer) forget(ctx context.Context) bool {
 		return false
 	}
 	defer a.gate.leave()
-	a.reportDirectory(ctx, a.directory.Remove(ctx, ended))
+	a.reportDirectory(ctx, "remove", &a.unremoved, a.directory.Remove(ctx, ended))
 	return ctx.Err() == nil
 }
 
-// reportDirectory tells the operator when the directory cannot be used, and when it can be again.
-func (a *announcer) reportDirectory(ctx context.Context, err error) {
-	if ctx.Err() != nil || (err != nil) == a.unkept {
+// reportDirectory tells the operator when an operation of the directory fails, and when it works again.
+func (a *announcer) reportDirectory(ctx context.Context, operation string, o *outage, err error) {
+	if !o.turns(ctx, err) {
 		return
 	}
-	a.unkept = err != nil
-	if a.unkept {
+	if err != nil {
 		a.logger.LogAttrs(ctx, slog.LevelError,
-			"which subscriptions are open cannot be stored; if this process dies, nobody reports their end", slog.Any("error", err))
+			"the directory of subscribers fails; ends that the next process has to report may be lost, or reported twice",
+			slog.String("operation", operation), slog.Any("error", err))
 	} else {
-		a.logger.LogAttrs(ctx, slog.LevelInfo, "which subscriptions are open is stored again")
+		a.logger.LogAttrs(ctx, slog.LevelInfo, "the directory of subscribers works again", slog.String("operation", operation))
 	}
 }
 

@@ -86,7 +86,7 @@ func modelSelects(matchers, topics []string) bool {
 	patterns := modelPatterns()
 	return slices.ContainsFunc(matchers, func(m string) bool {
 		return slices.ContainsFunc(topics, func(t string) bool {
-			return m == "*" || m == t || slices.Contains(patterns[m], t)
+			return m == "*" || m == "~*" || m == t || slices.Contains(patterns[m], t)
 		})
 	})
 }
@@ -94,13 +94,13 @@ func modelSelects(matchers, topics []string) bool {
 func drawPlan(t *rapid.T) plan {
 	pool := rapid.SliceOfNDistinct(rapid.SampledFrom(modelTopics()), 1, 6, rapid.ID).Draw(t, "topics")
 	topics := rapid.SampledFrom(pool)
-	selectors := append(slices.Clone(pool), "*")
+	selectors := append(slices.Clone(pool), "*", "~*") // the wildcard is one whatever its type, and may come twice
 	for p := range modelPatterns() {
 		selectors = append(selectors, p)
 	}
 	slices.Sort(selectors)
 	matchers := rapid.SampledFrom(selectors)
-	grants := rapid.SampledFrom(append(slices.Clone(pool), "*", "~https://e.example/:x"))
+	grants := rapid.SampledFrom(append(slices.Clone(pool), "*", "~*", "~https://e.example/:x"))
 	actions := []action{
 		publishes, publishes, publishes, publishes, publishes, publishes, subscribes, subscribes, subscribes, subscribes, subscribes, resumes, resumes, takes, takes, takes,
 		hangsUp, isEnded, isDiscarded, revokes, closesUnnamed, elapses, elapses, restarts, stallsTail, resumesTail,

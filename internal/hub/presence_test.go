@@ -7,20 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/cinnabar-hub/cinnabar/internal/history"
+	"github.com/cinnabar-hub/cinnabar/internal/history/memory"
 	"github.com/cinnabar-hub/cinnabar/internal/hub"
 	"github.com/cinnabar-hub/cinnabar/internal/mercure"
-	"github.com/cinnabar-hub/cinnabar/internal/presence"
 	"github.com/cinnabar-hub/cinnabar/internal/rar"
 	"github.com/cinnabar-hub/cinnabar/internal/sse"
 	"github.com/cinnabar-hub/cinnabar/internal/topic"
@@ -324,6 +320,111 @@ func TestSubscriptionEvents_largeMatchers(t *testing.T) {
 	})
 }
 
+// Wildcards of two types select the same, and are two subscriptions all the same.
+func TestSubscriptionEvents_wildcards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := withSubscriptions(t, nil)
+		s := e.stream(e.root, "*", "a", "~*", "*", "~*")
+		bubble.Advance(time.Second)
+		for _, typ := range []topic.Type{topic.Exact, topic.URLPattern} {
+			_, list, err := e.hub.ActiveSubscriptions(t.Context(), hub.SubscriptionQuery{MatchType: typ, Match: "*", Subscriber: s.sub.ID()})
+			if err != nil || len(list) != 1 {
+				t.Errorf("ACT-40: ActiveSubscriptions of the wildcard of type %s = %v, %v", typ, list, err)
+			}
+		}
+		e.publish("update", "a")
+		synctest.Wait()
+		s.sub.End()
+		bubble.Advance(time.Second)
+		wantWords(t, "ACT-23", e.announced(), "+exact:*", "+exact:a", "+urlpattern:*", "-exact:*", "-exact:a", "-urlpattern:*")
+		if n := strings.Count(strings.Join(s.data(t), " "), "update"); n != 1 {
+			t.Errorf("the reader got the update %d times", n)
+		}
+	})
+}
+
+// An event that the history cannot hold keeps no other from being stored.
+func TestSubscriptionEvents_tooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := &stubLog{Log: openMemory(t), refuse: func(r *history.Record) error {
+			if strings.Contains(r.Topics[0], "/large/") {
+				return history.ErrTooLarge
+			}
+			return nil
+		}}
+		e := withSubscriptions(t, func(o *hub.Options) { o.Log, o.Logger = log, slog.New(slog.NewTextHandler(&out, nil)) })
+		e.stream(nil, "first", "large", "last")
+		bubble.Advance(time.Second)
+		wantWords(t, "events", e.announced(), "+exact:first", "+exact:last")
+		e.stream(nil, "large")
+		bubble.Advance(time.Second)
+		e.stream(nil, "brief").sub.End()
+		bubble.Advance(time.Second)
+		wantWords(t, "events afterwards", e.announced(), "+exact:first", "+exact:last", "+exact:brief", "-exact:brief")
+		if n := strings.Count(out.String(), "level=ERROR"); n != 2 || e.metrics.announced != 4 {
+			t.Errorf("the operator was told %d times and counts %d, want 2 and 4:\n%s", n, e.metrics.announced, out.String())
+		}
+	})
+}
+
+// A history that neither stores nor refuses bounds what waits as well, and nobody waits for it.
+func TestSubscriptionEvents_stalledHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 1 << 16
+		stalled := make(chan struct{})
+		all, err := memory.Open(memory.Options{MaxSubscriptionEvents: -1, MaxBytes: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer all.Close()
+		log := &stubLog{Log: all, appending: func() { <-stalled }}
+		e := withSubscriptions(t, func(o *hub.Options) { o.Log, o.MaxLifetime = log, 0 })
+		var patterns []string
+		for n := range 256 {
+			patterns = append(patterns, fmt.Sprint("m", n))
+		}
+		matchers := e.matchers(patterns...)
+		known := e.stream(nil, "known")
+		bubble.Advance(time.Second)
+		for range 1000 {
+			s := e.subscribe(hub.SubscribeRequest{Matchers: matchers})
+			s.Discard()
+			<-s.Done()
+		}
+		during := e.stream(nil, "during")
+		known.sub.End()
+		synctest.Wait()
+		if n := e.hub.Unannounced(); n > 2*most/256+10 {
+			t.Errorf("%d changes wait", n)
+		}
+		close(stalled)
+		bubble.Advance(time.Minute)
+		events := e.announced()
+		checkAnnounced(t, events, map[string]bool{"during": true})
+		n := len(events)
+		if n < most || n > 2*most+1000 {
+			t.Errorf("%d events, want twice %d or some more", n, most)
+		}
+		wantWords(t, "at last, of those who are known or open", events[n-2:], "+exact:during", "-exact:known")
+		during.sub.End()
+	})
+}
+
+// Nobody waits for a list any more whose request has ended.
+func TestActiveSubscriptions_canceled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &stubLog{Log: openMemory(t)}
+		e := withSubscriptions(t, func(o *hub.Options) { o.Log = log })
+		e.stream(nil, "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		log.heading = cancel
+		if _, list, err := e.hub.ActiveSubscriptions(ctx, hub.SubscriptionQuery{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("ActiveSubscriptions = %v, %v, want %v", list, err, context.Canceled)
+		}
+	})
+}
+
 // While nothing can be stored, what is to be announced waits; readers that come and go meanwhile are not among it.
 func TestSubscriptionEvents_noHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -357,300 +458,4 @@ func TestSubscriptionEvents_noHistory(t *testing.T) {
 			t.Errorf("the operator was told %d times:\n%s", n, out.String())
 		}
 	})
-}
-
-// directory is a presence.Directory that outlives the hubs of a test.
-type directory struct {
-	mu       sync.Mutex
-	mine     map[string]presence.Subscriber
-	lapsed   map[string]presence.Subscriber
-	reaped   map[string]bool
-	err      error
-	changing func() // called before each change
-}
-
-func newDirectory() *directory { return &directory{mine: map[string]presence.Subscriber{}} }
-
-// crash makes the subscribers of this process those of one that is gone.
-func (d *directory) crash() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.lapsed == nil {
-		d.lapsed = map[string]presence.Subscriber{}
-	}
-	maps.Copy(d.lapsed, d.mine)
-	d.mine, d.reaped = map[string]presence.Subscriber{}, map[string]bool{}
-}
-
-func (d *directory) change() error {
-	if d.changing != nil {
-		d.changing()
-	}
-	return d.err
-}
-
-func (d *directory) Put(_ context.Context, subscribers []presence.Subscriber) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.change(); err != nil {
-		return err
-	}
-	for _, s := range subscribers {
-		d.mine[s.ID] = s
-	}
-	return nil
-}
-
-func (d *directory) Remove(_ context.Context, ids []string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.change(); err != nil {
-		return err
-	}
-	for _, id := range ids {
-		delete(d.mine, id)
-		delete(d.lapsed, id)
-	}
-	return nil
-}
-
-func (d *directory) Reap(_ context.Context, limit int) ([]presence.Subscriber, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.err != nil {
-		return nil, d.err
-	}
-	var all []presence.Subscriber
-	for id, s := range d.lapsed {
-		if !d.reaped[id] && len(all) < max(limit, 1) {
-			d.reaped[id] = true
-			all = append(all, s)
-		}
-	}
-	return all, nil
-}
-
-func (d *directory) Close() error { return nil }
-
-func (d *directory) open() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.mine) + len(d.lapsed)
-}
-
-func TestSubscriptionEvents_directory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDirectory()
-		log := &stubLog{Log: openMemory(t)}
-		e := withSubscriptions(t, func(o *hub.Options) { o.Log, o.Directory = log, d })
-		var stored []int
-		log.appending = func() { stored = append(stored, d.open()) }
-		s := e.stream(nil, "a", "b")
-		bubble.Advance(time.Second)
-		s.sub.End()
-		bubble.Advance(time.Second)
-		if !slices.Equal(stored, []int{1, 1}) || d.open() != 0 {
-			t.Errorf("%v subscribers were kept while events were stored and %d afterwards, want 1, 1 and 0", stored, d.open())
-		}
-	})
-}
-
-// What a process had open when it was killed, or handed over, its successor ends.
-func TestSubscriptionEvents_successor(t *testing.T) {
-	for _, graceful := range []bool{false, true} {
-		t.Run(fmt.Sprint("graceful=", graceful), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d, log := newDirectory(), openMemory(t)
-				e := withSubscriptions(t, func(o *hub.Options) { o.Log, o.Directory = log, d })
-				detail := grant("*", topic.Exact, rar.Subscribe)
-				detail.Payload = json.RawMessage(`{"n":1}`)
-				p := e.principal(detail)
-				for n := range 1000 {
-					e.stream(p, fmt.Sprint("m", n), "~/:x")
-				}
-				gone := e.stream(p, "gone")
-				bubble.Advance(time.Second)
-				gone.sub.End()
-				bubble.Advance(time.Second)
-				before := len(e.announced())
-				if graceful {
-					if err := e.hub.Quiesce(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-				}
-				changed := false
-				d.changing = func() { changed = true }
-				e.stop()
-				<-e.stopped
-				if changed && graceful {
-					t.Error("the directory was changed after Quiesce")
-				}
-				d.changing = nil
-				if graceful && len(e.announced()) != before {
-					t.Error("events were stored after Quiesce")
-				}
-				d.crash()
-				next := withSubscriptions(t, func(o *hub.Options) { o.Log, o.Directory = log, d })
-				next.stream(p, "new")
-				bubble.Advance(time.Second)
-				checkAnnounced(t, next.announced(), map[string]bool{"new": true})
-				if n := d.open(); n != 1 {
-					t.Errorf("%d subscribers are kept, want the one that is open", n)
-				}
-				_, list, err := next.hub.ActiveSubscriptions(t.Context(), hub.SubscriptionQuery{})
-				if err != nil || len(list) != 1 {
-					t.Errorf("ActiveSubscriptions = %v, %v, want the one that is open", list, err)
-				}
-			})
-		})
-	}
-}
-
-// checkAnnounced checks that every subscription began once, and ended once if its matcher is not among those that are open.
-func checkAnnounced(tb testing.TB, all []document, open map[string]bool) {
-	tb.Helper()
-	active := map[string]string{}
-	ended := map[string]bool{}
-	for _, d := range all {
-		_, known := active[d.ID]
-		switch {
-		case d.Active && known, !d.Active && !known, ended[d.ID]:
-			tb.Errorf("active is %v of %s, which began %v and ended %v", d.Active, d.ID, known, ended[d.ID])
-		case d.Active:
-			active[d.ID] = d.Match + string(d.Payload)
-		default:
-			ended[d.ID] = true
-			if active[d.ID] != d.Match+string(d.Payload) {
-				tb.Errorf("%s ended with another document than it began: %+v", d.ID, d)
-			}
-		}
-		if open[d.Match] && !d.Active {
-			tb.Errorf("%s is open and has ended", d.ID)
-		}
-	}
-	for id, match := range active {
-		name, _, _ := strings.Cut(match, "{")
-		if !ended[id] && !open[name] {
-			tb.Errorf("%s (%s) never ended", id, match)
-		}
-	}
-}
-
-// A directory that fails keeps nobody from being told, and is used again when it works.
-func TestSubscriptionEvents_brokenDirectory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		d, log := newDirectory(), openMemory(t)
-		d.mine["old"] = presence.Subscriber{ID: "old", Subscriptions: []presence.Subscription{{MatchType: "exact", Match: "old"}}}
-		d.crash()
-		d.err = errors.New("no disk")
-		e := withSubscriptions(t, func(o *hub.Options) {
-			o.Log, o.Directory, o.Logger = log, d, slog.New(slog.NewTextHandler(&out, nil))
-		})
-		e.stream(nil, "a")
-		bubble.Advance(time.Second)
-		e.stream(nil, "b").sub.End()
-		bubble.Advance(time.Second)
-		wantWords(t, "meanwhile", e.announced(), "+exact:a", "+exact:b", "-exact:b")
-		d.mu.Lock()
-		d.err = nil
-		d.mu.Unlock()
-		bubble.Advance(10 * time.Second)
-		wantWords(t, "afterwards", e.announced(), "+exact:a", "+exact:b", "-exact:b", "-exact:old")
-		e.stream(nil, "c")
-		bubble.Advance(time.Second)
-		if n := d.open(); n != 1 {
-			t.Errorf("%d subscribers are kept, want 1", n)
-		}
-		if n := strings.Count(out.String(), "level=ERROR"); n != 1 || !strings.Contains(out.String(), "is stored again") {
-			t.Errorf("the operator was told %d times:\n%s", n, out.String())
-		}
-	})
-}
-
-// TestSubscriptionEvents_random has readers come and go under failures and restarts: everybody who was announced ends once, and nobody twice.
-func TestSubscriptionEvents_random(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		steps := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) [3]int {
-			return [3]int{rapid.IntRange(0, 9).Draw(t, "action"), rapid.IntRange(0, 30).Draw(t, "n"), rapid.IntRange(0, 120).Draw(t, "ms")}
-		}), 1, 40).Draw(rt, "steps")
-		var failures recorder
-		synctest.Test(t, func(t *testing.T) {
-			failures.TB = t
-			d, log := newDirectory(), &stubLog{Log: openMemory(t)}
-			start := func() *env {
-				return withSubscriptions(t, func(o *hub.Options) { o.Log, o.Directory, o.MaxLifetime, o.DrainWindow = log, d, 0, 0 })
-			}
-			e := start()
-			var open []*memSink
-			names := map[*memSink]string{}
-			for number, step := range steps {
-				switch action, n := step[0], step[1]; action {
-				case 0, 1, 2, 3:
-					name := fmt.Sprint("m", number)
-					s := e.stream(nil, name, "~/:shared")
-					open, names[s] = append(open, s), name
-				case 4, 5, 6:
-					if len(open) > 0 {
-						i := n % len(open)
-						open[i].sub.End()
-						open = slices.Delete(open, i, i+1)
-					}
-				case 7:
-					log.set(&log.appendErr, map[bool]error{true: history.ErrNoSpace}[n%2 == 0])
-				case 8:
-					e.subscribe(hub.SubscribeRequest{Matchers: e.matchers("discarded")}).Discard()
-				case 9:
-					log.set(&log.appendErr, nil)
-					bubble.Advance(10 * time.Second)
-					if n%2 == 0 {
-						_ = e.hub.Quiesce(t.Context())
-					}
-					e.stop()
-					<-e.stopped
-					d.crash()
-					e, open = start(), nil
-				}
-				bubble.Advance(time.Duration(step[2]) * time.Millisecond)
-			}
-			log.set(&log.appendErr, nil)
-			bubble.Advance(time.Minute)
-			want := map[string]bool{}
-			for _, s := range open {
-				want[names[s]] = true
-			}
-			all := slices.DeleteFunc(e.announced(), func(d document) bool { return d.Match == "/:shared" })
-			checkAnnounced(&failures, all, want)
-			began := map[string]bool{}
-			for _, d := range all {
-				began[d.Match] = true
-			}
-			for name := range want {
-				if !began[name] {
-					failures.Errorf("%s is open and was not announced", name)
-				}
-			}
-			if n := d.open(); n != len(open) {
-				failures.Errorf("%d subscribers are kept, want %d", n, len(open))
-			}
-			_, list, _ := e.hub.ActiveSubscriptions(t.Context(), hub.SubscriptionQuery{})
-			if len(list) != 2*len(open) {
-				failures.Errorf("%d subscriptions are listed, want %d", len(list), 2*len(open))
-			}
-		})
-		if len(failures.found) > 0 {
-			rt.Fatal(failures.found)
-		}
-	})
-}
-
-// recorder keeps what went wrong, for rapid to find the shortest way to it.
-type recorder struct {
-	testing.TB
-
-	found []string
-}
-
-func (r *recorder) Errorf(format string, args ...any) {
-	r.found = append(r.found, fmt.Sprintf(format, args...))
 }

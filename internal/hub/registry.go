@@ -58,7 +58,7 @@ func newRegistry() *registry {
 
 // registration is what a subscriber has in the registry.
 type registration struct {
-	routes []topic.MatcherID // sorted
+	routes []topic.MatcherID // sorted and distinct
 	grants *grantSet         // nil: reads public entries only
 	at     history.Position  // entries after it reach the shard
 }
@@ -66,7 +66,12 @@ type registration struct {
 // add registers a subscriber of the shard.
 func (r *registry) add(shard int, matchers []*topic.Matcher, grants *rar.Grants) registration {
 	reg := registration{routes: make([]topic.MatcherID, 0, len(matchers))}
+	wildcard := false
 	for _, m := range matchers {
+		if m.Wildcard() && wildcard {
+			continue // of another type: the index knows one
+		}
+		wildcard = wildcard || m.Wildcard()
 		reg.routes = append(reg.routes, r.index.Intern(m))
 	}
 	slices.Sort(reg.routes)

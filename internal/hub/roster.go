@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/cinnabar-hub/cinnabar/internal/topic"
@@ -18,9 +19,13 @@ const (
 	announced
 	// departed: they have ended, and what was to be announced of them is in the queue or out.
 	departed
-	// unheard: they have ended, and nobody needs to hear of them.
+	// unheard: they have ended, and nobody hears of them.
 	unheard
 )
+
+// waitingMost bounds the subscriptions that wait to be announced. Beyond it the beginning of one that is still open waits as well, and the end of
+// one that was announced, but not what came and went meanwhile.
+const waitingMost = 1 << 16
 
 // change is a beginning or an end that is to be announced.
 type change struct {
@@ -44,18 +49,21 @@ type members struct {
 
 // roster knows which subscriptions are active on this node, and what of that is still to be announced. It knows of a
 // subscription before the event of its beginning is stored, and has forgotten it before that of its end is: so a list that is made
-// after an event was stored contains its effect.
+// after an event was stored contains its effect. Shards and Subscribe wait for its lock, so nobody has it for longer than it takes to copy pointers.
 type roster struct {
 	// wake has capacity 1 and is never closed; a token in it says that there may be changes.
 	wake chan struct{}
 
-	// mu protects the fields below, and the announcement of each subscriber.
-	mu      sync.Mutex
-	members table[matcherKey, members]
-	queue   []change
-	head    int  // of the queue: those before it have been taken
-	void    int  // changes in the queue whose subscriber is unheard
-	failing bool // nothing can be announced at the moment
+	// mu protects the fields below, and the announcement and the rank of each subscriber.
+	mu          sync.Mutex
+	subscribers []*Subscriber // with active subscriptions, each at its rank
+	members     table[matcherKey, members]
+	queue       []change
+	head        int  // of the queue: those before it have been taken
+	void        int  // changes in the queue whose subscriber is unheard
+	waiting     int  // subscriptions that the others in the queue are about
+	failing     bool // nothing can be announced at the moment
+	closed      bool // nothing is announced any more
 }
 
 func newRoster() *roster {
@@ -73,6 +81,8 @@ func (r *roster) begin(s *Subscriber) {
 		return
 	}
 	s.announcement = waiting
+	s.rank = len(r.subscribers)
+	r.subscribers = append(r.subscribers, s)
 	for _, m := range s.matchers {
 		r.members.set(keyOf(m), r.members.m[keyOf(m)].with(s))
 	}
@@ -87,21 +97,37 @@ func (r *roster) end(s *Subscriber) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := s.announcement
-	s.announcement = departed
+	if before != unheard {
+		s.announcement = departed
+	}
 	if before != waiting && before != announced {
 		return
 	}
+	r.leave(s)
 	for _, m := range s.matchers {
 		r.strike(keyOf(m), s)
 	}
-	if r.failing && before == waiting {
+	if before == waiting && !r.closed && (r.failing || r.waiting > waitingMost) {
 		// It came and went while nobody could be told. So what waits is bounded by the streams that others know of or that are open.
 		s.announcement = unheard
+		r.waiting -= len(s.matchers)
 		r.void++
 		r.tidy()
 		return
 	}
 	r.push(change{sub: s})
+}
+
+// leave takes a subscriber from all of them, and gives the list's memory back once it has shrunk to a quarter.
+func (r *roster) leave(s *Subscriber) {
+	last := len(r.subscribers) - 1
+	r.subscribers[s.rank] = r.subscribers[last]
+	r.subscribers[s.rank].rank = s.rank
+	r.subscribers[last] = nil
+	r.subscribers = r.subscribers[:last]
+	if cap(r.subscribers) > tableMin && last < cap(r.subscribers)/4 {
+		r.subscribers = append(make([]*Subscriber, 0, 2*last), r.subscribers...)
+	}
 }
 
 // strike takes a subscriber from those with a matcher.
@@ -136,18 +162,26 @@ func (m members) with(s *Subscriber) members {
 }
 
 func (r *roster) push(c change) {
+	if r.closed {
+		return
+	}
 	r.queue = append(r.queue, c)
-	r.signal()
-}
-
-func (r *roster) signal() {
+	r.waiting += len(c.sub.matchers)
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-// tidy drops the changes that nobody needs to hear of once they are more than half.
+// close lets go of what waits: nothing is announced any more.
+func (r *roster) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	r.queue, r.head, r.void, r.waiting = nil, 0, 0, 0
+}
+
+// tidy drops the changes that nobody hears of once they are more than half.
 func (r *roster) tidy() {
 	if r.void <= (len(r.queue)-r.head)/2 {
 		return
@@ -178,6 +212,7 @@ func (r *roster) take(dst []change, limit int) (changes []change, more bool) {
 			c.sub.announcement = announced
 		case absent, announced, departed:
 		}
+		r.waiting -= len(c.sub.matchers)
 		dst = append(dst, c)
 	}
 	switch {
@@ -209,44 +244,43 @@ type listed struct {
 
 // list returns the subscriptions with a matcher, or all; of one subscriber, or of all. They are in no order.
 func (r *roster) list(key *matcherKey, subscriber string) []listed {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var all []listed
-	if key != nil {
-		return r.members.m[*key].list(all, *key, subscriber)
-	}
-	for k, set := range r.members.m {
-		all = set.list(all, k, subscriber)
+	subscribers := r.candidates(key, subscriber)
+	all := make([]listed, 0, len(subscribers))
+	for _, s := range subscribers {
+		if subscriber != "" && s.id != subscriber {
+			continue
+		}
+		for _, m := range s.matchers {
+			if key == nil || keyOf(m) == *key {
+				all = append(all, listed{sub: s, matcher: m})
+			}
+		}
 	}
 	return all
 }
 
-// list appends the subscriptions of those with the identifier, or of all of them, to dst.
-func (m members) list(dst []listed, key matcherKey, subscriber string) []listed {
-	add := func(s *Subscriber) {
-		if s != nil && (subscriber == "" || subscriber == s.id) {
-			dst = append(dst, listed{sub: s, matcher: s.matcher(key)})
-		}
+// candidates returns the subscribers with a matcher, or all; others than the one asked for may be among them.
+func (r *roster) candidates(key *matcherKey, subscriber string) []*Subscriber {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if key == nil {
+		return slices.Clone(r.subscribers)
 	}
-	add(m.one)
+	set := r.members.m[*key]
 	switch {
-	case m.more == nil:
+	case set.one != nil:
+		return []*Subscriber{set.one}
+	case set.more == nil:
+		return nil
 	case subscriber != "":
-		add(m.more.get(subscriber))
-	default:
-		for _, s := range m.more.m {
-			add(s)
+		if s := set.more.get(subscriber); s != nil {
+			return []*Subscriber{s}
 		}
+		return nil
 	}
-	return dst
-}
-
-// matcher returns the subscriber's matcher with the key, which it has.
-func (s *Subscriber) matcher(key matcherKey) *topic.Matcher {
-	for _, m := range s.matchers {
-		if keyOf(m) == key {
-			return m
-		}
+	all := make([]*Subscriber, 0, len(set.more.m))
+	for _, s := range set.more.m {
+		all = append(all, s)
 	}
-	return nil
+	return all
 }

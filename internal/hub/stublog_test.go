@@ -21,6 +21,8 @@ type stubLog struct {
 	replaying                              func() // called before and after each Replay
 	appending                              func() // called before each Append
 	tailing                                func() // called before each batch of Tail
+	heading                                func() // called after each Head
+	refuse                                 func(*history.Record) error
 }
 
 func openMemory(tb testing.TB) *memory.Log {
@@ -63,6 +65,9 @@ func (l *stubLog) Head(ctx context.Context) (history.Head, error) {
 		return history.Head{}, err
 	}
 	head, err := l.Log.Head(ctx)
+	if l.heading != nil {
+		l.heading()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	head.Epoch += l.epoch
@@ -82,6 +87,13 @@ func (l *stubLog) Append(ctx context.Context, rs ...*history.Record) (history.Po
 	}
 	if l.appending != nil {
 		l.appending()
+	}
+	for _, r := range rs {
+		if l.refuse != nil {
+			if err := l.refuse(r); err != nil {
+				return 0, err
+			}
+		}
 	}
 	return l.Log.Append(ctx, rs...)
 }

@@ -22,7 +22,7 @@ const (
 type SubscribeRequest struct {
 	// Principal is the reader; nil for an anonymous one.
 	Principal *Principal
-	// Matchers selects the topics; at least one. Equal ones count once.
+	// Matchers selects the topics; at least one. Equal ones count once; wildcards of two types are two subscriptions (ACT-23).
 	Matchers []*topic.Matcher
 	// Cursor is the event id to go on from, "earliest", or anything else a client sent.
 	Cursor string
@@ -101,13 +101,13 @@ func distinct(matchers []*topic.Matcher) []*topic.Matcher {
 	if len(matchers) == 1 {
 		return matchers
 	}
-	seen := make(map[topic.Key]struct{}, len(matchers))
+	seen := make(map[matcherKey]struct{}, len(matchers))
 	out := make([]*topic.Matcher, 0, len(matchers))
 	for _, m := range matchers {
-		if _, ok := seen[m.Key()]; ok {
+		if _, ok := seen[keyOf(m)]; ok {
 			continue
 		}
-		seen[m.Key()] = struct{}{}
+		seen[keyOf(m)] = struct{}{}
 		out = append(out, m)
 	}
 	return out

@@ -18,7 +18,8 @@ type Subscriber struct {
 	done      chan struct{} // closed by the shard
 	claimed   atomic.Bool   // Attach or Discard has been called
 
-	announcement announcement // protected by the roster's lock
+	announcement announcement // protected by the roster's lock, as is rank
+	rank         int          // in the roster's list of subscribers
 
 	// What follows belongs to the shard's goroutine (I4).
 	streamState

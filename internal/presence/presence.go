@@ -37,7 +37,7 @@ type Directory interface {
 	// not be durable when it returns: a subscriber that comes back after a crash is reaped, and its end reported once more.
 	Remove(ctx context.Context, ids []string) error
 
-	// Reap returns subscribers whose node is gone, at most limit of them, and none when there are no more. It keeps them until they are
+	// Reap returns subscribers whose node is gone, at most limit of them and no more than fit into a few megabytes, and none when there are no more. It keeps them until they are
 	// removed, and gives each to one caller in the life of a node, so that who reaps one has to report its end. A limit of less than 1 means 1.
 	Reap(ctx context.Context, limit int) ([]Subscriber, error)
 

@@ -53,7 +53,7 @@ func (r *ring) from(p history.Position) int {
 	}
 	if first := r.at(0).Position; p <= first {
 		return 0
-	} else if r.hollow == 0 && r.at(n-1).Position == first+history.Position(n-1) { // no gaps
+	} else if r.at(n-1).Position == first+history.Position(n-1) { // no gaps
 		return min(int(p-first), n)
 	}
 	return sort.Search(n, func(i int) bool { return r.at(i).Position >= p })

@@ -16,6 +16,9 @@ import (
 // fillPercent is how full bbolt makes pages: nothing is ever put between what is there.
 const fillPercent = 0.95
 
+// reapBytes bounds the records of more than one subscriber that a call of Reap gives: one alone can be megabytes, and a hub asks for many.
+const reapBytes = 4 << 20
+
 // errDoubtful says that a write has failed in a way that leaves it open what is on the disk.
 var errDoubtful = errors.New("local: nothing is kept after a failed write until the file is reopened")
 
@@ -159,7 +162,7 @@ func (d *Directory) remove(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// Reap implements presence.Directory. A record that has become unreadable since the file was opened is an error, and passed over by
+// Reap implements presence.Directory. It gives fewer than limit where they are large. A record that has become unreadable since the file was opened is an error, and passed over by
 // the next call.
 func (d *Directory) Reap(ctx context.Context, limit int) ([]presence.Subscriber, error) {
 	found, err := d.reapSome(ctx, max(limit, 1))
@@ -201,6 +204,7 @@ type reaping struct {
 
 // read reads the records of the keys from first up to end, at most limit of them.
 func (r *reaping) read(ctx context.Context, tx *bbolt.Tx, first, end uint64, limit int) error {
+	size := 0
 	cursor := tx.Bucket([]byte(bucketName)).Cursor()
 	for k, v := cursor.Seek(appendKey(nil, first)); k != nil; k, v = cursor.Next() {
 		key, err := parseKey(k)
@@ -210,7 +214,8 @@ func (r *reaping) read(ctx context.Context, tx *bbolt.Tx, first, end uint64, lim
 		if key >= end {
 			break
 		}
-		if len(r.found) == limit {
+		size += len(v)
+		if len(r.found) == limit || len(r.found) > 0 && size > reapBytes {
 			r.next = key
 			return nil
 		}

@@ -73,11 +73,17 @@ func mustRemove(tb testing.TB, d *local.Directory, subscribers []presence.Subscr
 // reaped reaps everything. They come in the order in which they were put.
 func reaped(tb testing.TB, d *local.Directory) []presence.Subscriber {
 	tb.Helper()
-	all, err := d.Reap(tb.Context(), math.MaxInt)
-	if err != nil {
-		tb.Fatalf("Reap() = %v", err)
+	var all []presence.Subscriber
+	for {
+		some, err := d.Reap(tb.Context(), math.MaxInt)
+		if err != nil {
+			tb.Fatalf("Reap() = %v", err)
+		}
+		if len(some) == 0 {
+			return all
+		}
+		all = append(all, some...)
 	}
-	return all
 }
 
 func wantReaped(tb testing.TB, d *local.Directory, want []presence.Subscriber) {
@@ -110,4 +116,43 @@ func TestContract(t *testing.T) {
 			Reopen:    func(t *testing.T) presence.Directory { t.Helper(); return mustOpen(t, path) },
 		}
 	})
+}
+
+// What a call of Reap gives is bounded by bytes too: a token's payload is kept once for each of a connection's subscriptions.
+func TestReap_large(t *testing.T) {
+	path := filepath.Join(t.TempDir(), ".presence.db")
+	d := mustOpen(t, path)
+	var want []presence.Subscriber
+	for n := range 12 {
+		s := presence.Subscriber{ID: fmt.Sprint("large", n)}
+		for range 1 << (n % 4) {
+			s.Subscriptions = append(s.Subscriptions, presence.Subscription{MatchType: "exact", Match: "m", Payload: make([]byte, 1<<20)})
+		}
+		want = append(want, s)
+	}
+	mustPut(t, d, want)
+	mustClose(t, d)
+	d = mustOpen(t, path)
+	defer mustClose(t, d)
+	var got []presence.Subscriber
+	for {
+		some, err := d.Reap(t.Context(), 256)
+		if err != nil {
+			t.Fatalf("Reap() = %v", err)
+		}
+		if len(some) == 0 {
+			break
+		}
+		size := 0
+		for i := range some {
+			size += len(some[i].Subscriptions) << 20
+		}
+		if len(some) > 1 && size > 4<<20 {
+			t.Errorf("Reap() = %d subscribers with %d bytes of payload", len(some), size)
+		}
+		got = append(got, some...)
+	}
+	if !reflect.DeepEqual(want, got) {
+		t.Errorf("%d subscribers were reaped, want %d", len(got), len(want))
+	}
 }
