@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -283,8 +284,8 @@ func TestSubscriptionEvents_startLive(t *testing.T) {
 // A storm of readers costs few commits, and the first is announced at once.
 func TestSubscriptionEvents_gathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		commits := 0
-		log := &stubLog{Log: openMemory(t), appending: func() { commits++ }}
+		var commits atomic.Int64
+		log := &stubLog{Log: openMemory(t), appending: func() { commits.Add(1) }}
 		e := withSubscriptions(t, func(o *hub.Options) { o.Log = log })
 		bubble.Advance(time.Second)
 		e.stream(nil, "first")
@@ -294,13 +295,13 @@ func TestSubscriptionEvents_gathered(t *testing.T) {
 			e.stream(nil, "a")
 		}
 		synctest.Wait()
-		if commits != 1 {
-			t.Errorf("%d commits before the events were gathered, want 1", commits)
+		if commits.Load() != 1 {
+			t.Errorf("%d commits before the events were gathered, want 1", commits.Load())
 		}
 		bubble.Advance(50 * time.Millisecond)
 		synctest.Wait()
-		if n := len(e.announced()); n != 201 || commits != 2 {
-			t.Errorf("%d events in %d commits after 50 ms, want 201 in 2", n, commits)
+		if n := len(e.announced()); n != 201 || commits.Load() != 2 {
+			t.Errorf("%d events in %d commits after 50 ms, want 201 in 2", n, commits.Load())
 		}
 	})
 }

@@ -178,6 +178,18 @@ func (m *rosterModel) check(matchers []*topic.Matcher) {
 		slices.Sort(names)
 		return names
 	}
+	r := m.roster
+	if r.head > len(r.queue)/2 {
+		m.found = fmt.Sprintf("%d of %d changes in the queue have been taken", r.head, len(r.queue))
+	}
+	for i, c := range r.queue[:cap(r.queue)] {
+		if (i < r.head || i >= len(r.queue)) && c.sub != nil {
+			m.found = c.sub.id + " is kept beside the queue"
+		}
+	}
+	if rest := r.subscribers[len(r.subscribers):cap(r.subscribers)]; slices.ContainsFunc(rest, func(s *Subscriber) bool { return s != nil }) {
+		m.found = "a subscriber is kept beside the list"
+	}
 	for _, id := range []string{"", "s0", "s3"} {
 		if got := ids(m.roster.list(nil, id)); !slices.Equal(got, want("", id)) {
 			m.found = fmt.Sprintf("list of %q = %q, want %q", id, got, want("", id))

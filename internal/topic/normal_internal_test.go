@@ -90,18 +90,30 @@ func TestNormal(t *testing.T) {
 	}
 }
 
+// hubCompilers returns compilers for hubs of all kinds: what is normal, and begins with what, must not depend on where the hub is.
+func hubCompilers(tb rapid.TB) []*Compiler {
+	tb.Helper()
+	var all []*Compiler
+	for _, hub := range []string{
+		testHub, "http://localhost:8080/a/b", "https://[2001:db8::1]:8443/hub", "http://127.0.0.1/hub/", "https://bücher.example/é", "HTTP://A.b:80/%7e",
+	} {
+		c, err := NewCompiler(hub, Limits{PatternBytes: 512})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
 // checkNormal fails the test when a topic counts as normal that the parser would change.
 func checkNormal(tb rapid.TB, raw string) {
 	tb.Helper()
 	if !Normal(raw) {
 		return
 	}
-	for _, hub := range []string{testHub, "http://localhost:8080/a/b"} {
-		c, err := NewCompiler(hub, Limits{})
-		if err != nil {
-			tb.Fatal(err)
-		}
-		want := raw
+	for _, c := range hubCompilers(tb) {
+		hub, want := c.HubURL(), raw
 		if raw[0] == '/' {
 			want = c.origin() + raw
 		}
@@ -187,13 +199,11 @@ func TestNormal_allocations(t *testing.T) {
 }
 
 func TestNormal_random(t *testing.T) {
-	c, err := NewCompiler(testHub, Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	compilers := hubCompilers(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		raw := drawTopic(rt)
 		checkNormal(rt, raw)
+		c := rapid.SampledFrom(compilers).Draw(rt, "hub")
 		for range 10 {
 			checkPrefix(rt, c, drawPattern(rt), raw)
 		}
@@ -223,14 +233,20 @@ func FuzzPrefix(f *testing.F) {
 	} {
 		f.Add(s[0], s[1])
 	}
-	c, err := NewCompiler(testHub, Limits{PatternBytes: 512})
-	if err != nil {
-		f.Fatal(err)
+	for _, s := range [][2]string{
+		{"https://[2001:db8::1]:8443/a/:x", "/a/1"}, {"http://127.0.0.1:*/:x", "/a"}, {"//:h.example/*", "/a"}, {"?q=:x", "/hub?q=1"}, {"http://a.b/*", "/"},
+	} {
+		f.Add(s[0], s[1])
 	}
+	compilers := hubCompilers(f)
 	f.Fuzz(func(t *testing.T, pattern, raw string) {
-		if len(raw) <= 256 {
-			checkPrefix(t, c, pattern, raw)
-			checkPrefix(t, c, pattern, "https://example.com/"+raw)
+		if len(raw) > 256 {
+			return
 		}
+		for _, c := range compilers {
+			checkPrefix(t, c, pattern, raw)
+			checkPrefix(t, c, pattern, "/"+raw)
+		}
+		checkPrefix(t, compilers[0], pattern, "https://example.com/"+raw)
 	})
 }
