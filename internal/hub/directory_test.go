@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,6 +105,13 @@ func (d *directory) Reap(_ context.Context, limit int) ([]presence.Subscriber, e
 
 func (d *directory) Close() error { return nil }
 
+// watch has f called before each change from now on.
+func (d *directory) watch(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.changing = f
+}
+
 func (d *directory) open() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,16 +121,19 @@ func (d *directory) open() int {
 func TestSubscriptionEvents_directory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDirectory()
-		log := &stubLog{Log: openMemory(t)}
+		var stored, puts tally
+		log := &stubLog{Log: openMemory(t), appending: func() { stored.add(d.open()) }}
+		d.putting = func(subscribers []presence.Subscriber) { puts.add(len(subscribers)) }
 		e := withSubscriptions(t, func(o *hub.Options) { o.Log, o.Directory = log, d })
-		var stored []int
-		log.appending = func() { stored = append(stored, d.open()) }
 		s := e.stream(nil, "a", "b")
 		bubble.Advance(time.Second)
 		s.sub.End()
 		bubble.Advance(time.Second)
-		if !slices.Equal(stored, []int{1, 1}) || d.open() != 0 {
-			t.Errorf("%v subscribers were kept while events were stored and %d afterwards, want 1, 1 and 0", stored, d.open())
+		if got := stored.list(); !slices.Equal(got, []int{1, 1}) || d.open() != 0 {
+			t.Errorf("%v subscribers were kept while events were stored and %d afterwards, want 1, 1 and 0", got, d.open())
+		}
+		if puts.sum() != 1 {
+			t.Errorf("a subscriber was put %d times", puts.sum())
 		}
 	})
 }
@@ -149,14 +161,14 @@ func TestSubscriptionEvents_successor(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				changed := false
-				d.changing = func() { changed = true }
+				var changes tally
+				d.watch(func() { changes.add(1) })
 				e.stop()
 				<-e.stopped
-				if changed && graceful {
+				if changes.sum() > 0 && graceful {
 					t.Error("the directory was changed after Quiesce")
 				}
-				d.changing = nil
+				d.watch(nil)
 				if graceful && len(e.announced()) != before {
 					t.Error("events were stored after Quiesce")
 				}
@@ -204,6 +216,82 @@ func checkAnnounced(tb testing.TB, all []document, open map[string]bool) {
 		if !ended[id] && !open[name] {
 			tb.Errorf("%s (%s) never ended", id, match)
 		}
+	}
+}
+
+// quiesceMeanwhile quiesces the hub, closes the channel once that is done, and returns when it has begun.
+func (e *env) quiesceMeanwhile(done chan<- struct{}) {
+	go func() {
+		defer close(done)
+		if err := e.hub.Quiesce(context.Background()); err != nil {
+			e.t.Errorf("Quiesce = %v", err)
+		}
+	}()
+	for !errors.Is(e.hub.Ready(context.Background()), hub.ErrDraining) {
+		runtime.Gosched()
+	}
+}
+
+// Once the hub is quiesced, in the middle of whatever it is, it leaves the history and the directory to its successor.
+func TestSubscriptionEvents_quiesced(t *testing.T) {
+	large := grant("*", topic.Exact, rar.Subscribe)
+	large.Payload = json.RawMessage(`{"x":"` + strings.Repeat("x", 700_000) + `"}`)
+	for name, tc := range map[string]struct {
+		left         []presence.Subscriber                      // by another process
+		happens      func(e *env, d *directory, known *memSink) // in one round of the announcer
+		kept, events int
+	}{
+		"before an end is forgotten": {
+			happens: func(_ *env, _ *directory, known *memSink) { known.sub.End() },
+			kept:    1, events: 2,
+		},
+		"before the rest is put": {
+			happens: func(e *env, _ *directory, _ *memSink) {
+				p := e.principal(large)
+				e.stream(p, "large")
+				e.stream(p, "larger")
+			},
+			kept: 2, events: 2,
+		},
+		"before those of another process are reaped": {
+			left: []presence.Subscriber{{ID: "old", Subscriptions: []presence.Subscription{{MatchType: "exact", Match: "old"}}}},
+			happens: func(e *env, d *directory, _ *memSink) {
+				d.mu.Lock()
+				d.reapErr = nil
+				d.mu.Unlock()
+				e.stream(nil, "a")
+			},
+			kept: 3, events: 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, log := newDirectory(), &stubLog{Log: openMemory(t)}
+				for _, s := range tc.left {
+					d.mine[s.ID] = s
+				}
+				d.crash()
+				d.reapErr = errors.New("not yet")
+				var e *env
+				var quiesce atomic.Bool
+				quiesced := make(chan struct{})
+				log.appending = func() {
+					if quiesce.CompareAndSwap(true, false) {
+						e.quiesceMeanwhile(quiesced)
+					}
+				}
+				e = withSubscriptions(t, func(o *hub.Options) { o.Log, o.Directory = log, d })
+				known := e.stream(nil, "known")
+				bubble.Advance(60 * time.Millisecond) // what is next is gathered
+				quiesce.Store(true)
+				tc.happens(e, d, known)
+				<-quiesced
+				bubble.Advance(time.Minute)
+				if n := len(e.announced()); n != tc.events || d.open() != tc.kept || len(d.reaped) > 0 {
+					t.Errorf("%d events, %d subscribers are kept and %d were reaped, want %d, %d and none", n, d.open(), len(d.reaped), tc.events, tc.kept)
+				}
+			})
+		})
 	}
 }
 
@@ -266,23 +354,24 @@ func TestSubscriptionEvents_brokenReap(t *testing.T) {
 // A payload counts for each subscription that it belongs to: what goes into the directory at a time is bounded by bytes.
 func TestSubscriptionEvents_largePayloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		payload := json.RawMessage(`{"x":"` + strings.Repeat("x", 20_000) + `"}`)
+		var sizes tally
 		d := newDirectory()
+		d.putting = func(subscribers []presence.Subscriber) {
+			size := 0
+			for _, s := range subscribers {
+				size += len(s.Subscriptions) * len(payload)
+			}
+			sizes.add(size)
+		}
 		e := withSubscriptions(t, func(o *hub.Options) { o.Directory = d })
 		var patterns []string
 		for n := range 10 {
 			patterns = append(patterns, fmt.Sprint("m", n))
 		}
 		detail := grant("*", topic.Exact, rar.Subscribe)
-		detail.Payload = json.RawMessage(`{"x":"` + strings.Repeat("x", 20_000) + `"}`)
+		detail.Payload = payload
 		p := e.principal(detail)
-		puts, most := 0, 0
-		d.putting = func(subscribers []presence.Subscriber) {
-			size := 0
-			for _, s := range subscribers {
-				size += len(s.Subscriptions) * len(detail.Payload)
-			}
-			puts, most = puts+1, max(most, size)
-		}
 		for range 100 {
 			e.stream(p, patterns...)
 		}
@@ -290,8 +379,8 @@ func TestSubscriptionEvents_largePayloads(t *testing.T) {
 		if len(e.announced()) != 1000 || d.open() != 100 {
 			t.Errorf("%d events of %d subscribers, want 1000 of 100", len(e.announced()), d.open())
 		}
-		if most > 1<<20 || puts > 25 {
-			t.Errorf("%d bytes were put at once, in one of %d times; want at most 1 MiB in some 20", most, puts)
+		if puts := sizes.list(); slices.Max(puts) > 1<<20 || len(puts) > 25 {
+			t.Errorf("%d bytes were put at once, in one of %d times; want at most 1 MiB in some 20", slices.Max(puts), len(puts))
 		}
 	})
 }

@@ -320,6 +320,34 @@ func sequence(first, last int) []string {
 	return out
 }
 
+// tally is what goroutines of the hub count for a test.
+type tally struct {
+	mu  sync.Mutex
+	all []int
+}
+
+func (t *tally) add(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = append(t.all, n)
+}
+
+// list returns what was counted, oldest first.
+func (t *tally) list() []int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.all)
+}
+
+// sum returns the sum of what was counted.
+func (t *tally) sum() int {
+	n := 0
+	for _, v := range t.list() {
+		n += v
+	}
+	return n
+}
+
 // counts is a hub.Metrics.
 type counts struct {
 	mu                                                   sync.Mutex

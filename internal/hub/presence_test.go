@@ -6,16 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cinnabar-hub/cinnabar/internal/history"
-	"github.com/cinnabar-hub/cinnabar/internal/history/memory"
 	"github.com/cinnabar-hub/cinnabar/internal/hub"
 	"github.com/cinnabar-hub/cinnabar/internal/mercure"
 	"github.com/cinnabar-hub/cinnabar/internal/rar"
@@ -166,22 +163,22 @@ func TestSubscriptionEvents(t *testing.T) {
 func TestSubscriptionEvents_listFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e *env
-		var lists []int
+		var lists tally
 		log := &stubLog{Log: openMemory(t)}
 		log.appending = func() {
 			_, list, err := e.hub.ActiveSubscriptions(t.Context(), hub.SubscriptionQuery{})
 			if err != nil {
 				t.Error(err)
 			}
-			lists = append(lists, len(list))
+			lists.add(len(list))
 		}
 		e = withSubscriptions(t, func(o *hub.Options) { o.Log = log })
 		s := e.stream(nil, "a", "b")
 		bubble.Advance(time.Second)
 		s.sub.End()
 		bubble.Advance(time.Second)
-		if !slices.Equal(lists, []int{2, 0}) {
-			t.Errorf("lists had %v subscriptions when the events were stored, want 2 and 0", lists)
+		if got := lists.list(); !slices.Equal(got, []int{2, 0}) {
+			t.Errorf("lists had %v subscriptions when the events were stored, want 2 and 0", got)
 		}
 	})
 }
@@ -284,8 +281,8 @@ func TestSubscriptionEvents_startLive(t *testing.T) {
 // A storm of readers costs few commits, and the first is announced at once.
 func TestSubscriptionEvents_gathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var commits atomic.Int64
-		log := &stubLog{Log: openMemory(t), appending: func() { commits.Add(1) }}
+		var commits tally
+		log := &stubLog{Log: openMemory(t), appending: func() { commits.add(1) }}
 		e := withSubscriptions(t, func(o *hub.Options) { o.Log = log })
 		bubble.Advance(time.Second)
 		e.stream(nil, "first")
@@ -295,20 +292,23 @@ func TestSubscriptionEvents_gathered(t *testing.T) {
 			e.stream(nil, "a")
 		}
 		synctest.Wait()
-		if commits.Load() != 1 {
-			t.Errorf("%d commits before the events were gathered, want 1", commits.Load())
+		if commits.sum() != 1 {
+			t.Errorf("%d commits before the events were gathered, want 1", commits.sum())
 		}
 		bubble.Advance(50 * time.Millisecond)
 		synctest.Wait()
-		if n := len(e.announced()); n != 201 || commits.Load() != 2 {
-			t.Errorf("%d events in %d commits after 50 ms, want 201 in 2", n, commits.Load())
+		if n := len(e.announced()); n != 201 || commits.sum() != 2 {
+			t.Errorf("%d events in %d commits after 50 ms, want 201 in 2", n, commits.sum())
 		}
 	})
 }
 
 func TestSubscriptionEvents_largeMatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := withSubscriptions(t, nil)
+		var commits, sizes tally
+		log := &stubLog{Log: openMemory(t), appending: func() { commits.add(1) }}
+		log.refuse = func(r *history.Record) error { sizes.add(r.Size()); return nil }
+		e := withSubscriptions(t, func(o *hub.Options) { o.Log = log })
 		var patterns []string
 		for n := range 256 {
 			patterns = append(patterns, fmt.Sprint(n, strings.Repeat("é", 2000)))
@@ -317,6 +317,55 @@ func TestSubscriptionEvents_largeMatchers(t *testing.T) {
 		bubble.Advance(time.Second)
 		if got := e.announced(); len(got) != 256 || got[255].Match != patterns[255] {
 			t.Errorf("ACT-23: %d events of a reader with 256 large matchers", len(got))
+		}
+		if most := 2 + 2*sizes.sum()/history.MaxAppendBytes; commits.sum() > most {
+			t.Errorf("%d commits of %d bytes, want at most %d", commits.sum(), sizes.sum(), most)
+		}
+	})
+}
+
+// Each subscription has the payload that its own matcher selects, in events and in the list (the rules are tested with the grants).
+func TestSubscriptionEvents_payloads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := withSubscriptions(t, nil)
+		var details []rar.Detail
+		for _, d := range []struct{ match, payload string }{{"b", `{"n":2}`}, {"a", `{"n":1}`}, {"c", ""}, {"b", `{"n":3}`}, {"*", `{"n":4}`}} {
+			detail := grant(d.match, topic.Exact, rar.Subscribe)
+			if d.payload != "" {
+				detail.Payload = json.RawMessage(d.payload)
+			}
+			details = append(details, detail)
+		}
+		s := e.stream(e.principal(details...), "a", "b", "c", "d")
+		e.stream(nil, "a")
+		bubble.Advance(time.Second)
+		_, list, err := e.hub.ActiveSubscriptions(t.Context(), hub.SubscriptionQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.sub.End()
+		bubble.Advance(time.Second)
+		want := map[string]string{"a": `{"n":1}`, "b": `{"n":2}`, "c": "", "d": `{"n":4}`}
+		check := func(what, subscriber, match string, payload []byte) {
+			if subscriber != s.sub.ID() {
+				if payload != nil {
+					t.Errorf("PAY-11: %s of a reader without a token has the payload %s", what, payload)
+				}
+				return
+			}
+			if string(payload) != want[match] {
+				t.Errorf("PAY-10: %s has the payload %q of %s, want %q", what, payload, match, want[match])
+			}
+		}
+		for _, l := range list {
+			check("the list", l.Subscriber, l.Match, l.Payload)
+		}
+		all := e.announced()
+		for _, d := range all {
+			check(fmt.Sprint("the event with active=", d.Active), d.Subscriber, d.Match, d.Payload)
+		}
+		if len(list) != 5 || len(all) != 9 {
+			t.Errorf("%d subscriptions and %d events, want 5 and 9", len(list), len(all))
 		}
 	})
 }
@@ -344,74 +393,6 @@ func TestSubscriptionEvents_wildcards(t *testing.T) {
 	})
 }
 
-// An event that the history cannot hold keeps no other from being stored.
-func TestSubscriptionEvents_tooLarge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		log := &stubLog{Log: openMemory(t), refuse: func(r *history.Record) error {
-			if strings.Contains(r.Topics[0], "/large/") {
-				return history.ErrTooLarge
-			}
-			return nil
-		}}
-		e := withSubscriptions(t, func(o *hub.Options) { o.Log, o.Logger = log, slog.New(slog.NewTextHandler(&out, nil)) })
-		e.stream(nil, "first", "large", "last")
-		bubble.Advance(time.Second)
-		wantWords(t, "events", e.announced(), "+exact:first", "+exact:last")
-		e.stream(nil, "large")
-		bubble.Advance(time.Second)
-		e.stream(nil, "brief").sub.End()
-		bubble.Advance(time.Second)
-		wantWords(t, "events afterwards", e.announced(), "+exact:first", "+exact:last", "+exact:brief", "-exact:brief")
-		if n := strings.Count(out.String(), "level=ERROR"); n != 2 || e.metrics.announced != 4 {
-			t.Errorf("the operator was told %d times and counts %d, want 2 and 4:\n%s", n, e.metrics.announced, out.String())
-		}
-	})
-}
-
-// A history that neither stores nor refuses bounds what waits as well, and nobody waits for it.
-func TestSubscriptionEvents_stalledHistory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const most = 1 << 16
-		stalled := make(chan struct{})
-		all, err := memory.Open(memory.Options{MaxSubscriptionEvents: -1, MaxBytes: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer all.Close()
-		log := &stubLog{Log: all, appending: func() { <-stalled }}
-		e := withSubscriptions(t, func(o *hub.Options) { o.Log, o.MaxLifetime = log, 0 })
-		var patterns []string
-		for n := range 256 {
-			patterns = append(patterns, fmt.Sprint("m", n))
-		}
-		matchers := e.matchers(patterns...)
-		known := e.stream(nil, "known")
-		bubble.Advance(time.Second)
-		for range 1000 {
-			s := e.subscribe(hub.SubscribeRequest{Matchers: matchers})
-			s.Discard()
-			<-s.Done()
-		}
-		during := e.stream(nil, "during")
-		known.sub.End()
-		synctest.Wait()
-		if n := e.hub.Unannounced(); n > 2*most/256+10 {
-			t.Errorf("%d changes wait", n)
-		}
-		close(stalled)
-		bubble.Advance(time.Minute)
-		events := e.announced()
-		checkAnnounced(t, events, map[string]bool{"during": true})
-		n := len(events)
-		if n < most || n > 2*most+1000 {
-			t.Errorf("%d events, want twice %d or some more", n, most)
-		}
-		wantWords(t, "at last, of those who are known or open", events[n-2:], "+exact:during", "-exact:known")
-		during.sub.End()
-	})
-}
-
 // Nobody waits for a list any more whose request has ended.
 func TestActiveSubscriptions_canceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -422,41 +403,6 @@ func TestActiveSubscriptions_canceled(t *testing.T) {
 		log.heading = cancel
 		if _, list, err := e.hub.ActiveSubscriptions(ctx, hub.SubscriptionQuery{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("ActiveSubscriptions = %v, %v, want %v", list, err, context.Canceled)
-		}
-	})
-}
-
-// While nothing can be stored, what is to be announced waits; readers that come and go meanwhile are not among it.
-func TestSubscriptionEvents_noHistory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		log := &stubLog{Log: openMemory(t)}
-		e := withSubscriptions(t, func(o *hub.Options) {
-			o.Log, o.Logger, o.MaxLifetime = log, slog.New(slog.NewTextHandler(&out, nil)), 0
-		})
-		known := e.stream(nil, "known")
-		bubble.Advance(time.Second)
-		log.set(&log.appendErr, history.ErrNoSpace)
-		during := e.stream(nil, "during")
-		bubble.Advance(10 * time.Second)
-		for range 10_000 {
-			e.stream(nil, "brief").sub.End()
-		}
-		synctest.Wait()
-		if n := e.hub.Unannounced(); n > 10 {
-			t.Errorf("%d changes wait although nobody needs to hear of them", n)
-		}
-		known.sub.End()
-		log.set(&log.appendErr, nil)
-		bubble.Advance(time.Minute)
-		wantWords(t, "afterwards", e.announced(), "+exact:known", "+exact:during", "-exact:known")
-		during.sub.End()
-		bubble.Advance(time.Second)
-		if got := e.announced(); len(got) != 4 {
-			t.Errorf("events: %q", summary(got))
-		}
-		if n := strings.Count(out.String(), "level=ERROR"); n != 1 || !strings.Contains(out.String(), "are stored again") {
-			t.Errorf("the operator was told %d times:\n%s", n, out.String())
 		}
 	})
 }
